@@ -1,0 +1,1 @@
+"""Measurements of the project: each writes the JSON behind a table in the documentation."""

@@ -1,0 +1,121 @@
+"""p(a) and q(a|x), equation 4: where to look in memory."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from vma.errors import InputError
+from vma.memory import Memory
+from vma.similarity import Similarity
+
+
+@dataclass(frozen=True)
+class AddressDistribution:
+    """A categorical distribution over addresses, p(a) or q(a|x), by its log-probabilities.
+
+    Attributes:
+        log_probs: log-probability of every address; -inf at masked items.
+    """
+
+    log_probs: Float[Tensor, "*batch memory"]
+
+    @staticmethod
+    def of_scores(
+        scores: Float[Tensor, "*batch memory"], mask: Tensor | None = None
+    ) -> "AddressDistribution":
+        """softmax(scores) over the addresses in use."""
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
+        return AddressDistribution(scores.log_softmax(-1))
+
+    def log_prob(self, a: Int[Tensor, "*batch samples"]) -> Float[Tensor, "*batch samples"]:
+        """log P(a); one distribution serves a whole batch of addresses."""
+        if self.log_probs.ndim == 1:
+            return self.log_probs[a]
+        return self.log_probs.gather(-1, a)
+
+    def expected(self, values: Float[Tensor, "*#batch memory"]) -> Float[Tensor, "*batch"]:
+        """Σ_a P(a) values_a, where addresses of no mass count nothing, whatever their value."""
+        impossible = self.log_probs == -torch.inf
+        return (self.log_probs.exp() * values.masked_fill(impossible, 0.0)).sum(-1)
+
+    def kl(self, other: "AddressDistribution") -> Float[Tensor, "*batch"]:
+        """KL(self ‖ other) = Σ_a P(a) (log P(a) − log P'(a)), exactly."""
+        return self.expected(self.log_probs - other.log_probs)
+
+    def entropy(self) -> Float[Tensor, "*batch"]:
+        """H = −Σ_a P(a) log P(a), in nats."""
+        return -self.expected(self.log_probs)
+
+    def perplexity(self) -> Float[Tensor, "*batch"]:
+        """exp(H): how many addresses are in use, on average."""
+        return self.entropy().exp()
+
+    @torch.no_grad()
+    def sample(self, samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "*batch samples"]:
+        """K independent addresses, by the inverse distribution function in float64.
+
+        torch.multinomial is inaccurate for very many categories; a float64 sum is exact to 1e-16 of the mass.
+        """
+        cumulative = self.log_probs.double().exp().cumsum(-1)
+        total = cumulative[..., -1:]
+        shape = (*total.shape[:-1], samples)
+        uniform = torch.rand(shape, dtype=torch.float64, device=total.device, generator=generator)
+        # Strictly below the total: an address of no mass at the end is never hit by a rounded-up product.
+        point = torch.minimum(uniform * total, torch.nextafter(total, torch.zeros_like(total)))
+        return torch.searchsorted(cumulative, point, right=True)
+
+    @torch.no_grad()
+    def gumbel_noise(self, generator: torch.Generator | None = None) -> Float[Tensor, "*batch memory"]:
+        """g_a, standard Gumbel: arg-max of log P + g is a sample, and its top k are k distinct ones."""
+        noise = torch.empty(self.log_probs.shape, dtype=torch.float64, device=self.log_probs.device)
+        return -noise.exponential_(generator=generator).log()
+
+
+def uniform(memory: Memory) -> AddressDistribution:
+    """p(a) = 1/|M| over the items in use."""
+    return AddressDistribution.of_scores(memory.items.new_zeros(len(memory)), memory.mask)
+
+
+class Addressing(nn.Module):
+    """p(a) ∝ exp S(m_a, e^p) and q(a|x) ∝ exp S(m_a, e^q(x)), with keys e_a = h(m_a) shared by both.
+
+    Args:
+        key: The network h from memory items to the matching space.
+        query: The network h^q from targets to the matching space; None ties it to `key`.
+        similarity: S.
+        matching: Size of the matching space.
+        prior: `learned` (a query e^p) or `flat` (p(a) = 1/|M|).
+    """
+
+    def __init__(
+        self, key: nn.Module, query: nn.Module | None, similarity: Similarity, matching: int, prior: str
+    ) -> None:
+        super().__init__()
+        if prior not in ("learned", "flat"):
+            raise InputError(f"Unknown prior {prior!r}: choose one of learned, flat.")
+        self.key = key
+        self.query = query
+        self.similarity = similarity
+        # Zero at first: the learned prior starts as the flat one.
+        self.prior_query = nn.Parameter(torch.zeros(matching)) if prior == "learned" else None
+
+    def keys(self, memory: Memory) -> Float[Tensor, "memory matching"]:
+        """k_a for all of M; computed once per memory, whatever the number of targets."""
+        return self.similarity.keys(self.key(memory.items))
+
+    def prior(self, memory: Memory, keys: Float[Tensor, "memory matching"]) -> AddressDistribution:
+        """p(a)."""
+        if self.prior_query is None:
+            return uniform(memory)
+        scores = self.similarity.scores(keys, self.prior_query)
+        return AddressDistribution.of_scores(scores, memory.mask)
+
+    def posterior(
+        self, x: Float[Tensor, "batch height width"], memory: Memory, keys: Float[Tensor, "memory matching"]
+    ) -> AddressDistribution:
+        """q(a|x) for every target."""
+        e = self.key(x) if self.query is None else self.query(x)
+        return AddressDistribution.of_scores(self.similarity.scores(keys, e), memory.mask)

@@ -1,0 +1,110 @@
+"""The terms of the bound, kept apart, and what is made of them: equations 2 and 7, and exact sums over a."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vma.addressing import AddressDistribution
+
+
+@dataclass(frozen=True)
+class BoundTerms:
+    """Log-probabilities of B targets at K reads each, from which every bound and gradient is made.
+
+    The reads may be K independent draws from q(a|x), all addresses in turn, or K distinct ones. What makes
+    them alike is `log_mass`: E_q(a|x)[f(a)] is estimated without bias by Σ_k exp(log_mass_k) f(a_k).
+
+    Attributes:
+        log_p_a: log p(a).
+        log_q_a: log q(a|x).
+        log_p_z: log p(z|m_a).
+        log_q_z: log q(z|m_a,x).
+        log_p_x: log p(x|m_a,z).
+        log_mass: Share of q(a|x) that a read stands for: −log K for independent draws.
+        kl_z: KL(q(z|m_a,x) ‖ p(z|m_a)) in closed form, if known.
+        p_a: The prior p(a), if known.
+        q_a: The posterior q(a|x), if known.
+        z: The sampled z, through which gradients reach q(z|m,x); only `dreg` looks at it.
+        log_rest: Log of q(a|x)'s mass on addresses that were not read; only `without-replacement` needs it.
+    """
+
+    log_p_a: Float[Tensor, "batch samples"]
+    log_q_a: Float[Tensor, "batch samples"]
+    log_p_z: Float[Tensor, "batch samples"]
+    log_q_z: Float[Tensor, "batch samples"]
+    log_p_x: Float[Tensor, "batch samples"]
+    log_mass: Float[Tensor, "batch samples"]
+    kl_z: Float[Tensor, "batch samples"] | None = None
+    p_a: AddressDistribution | None = None
+    q_a: AddressDistribution | None = None
+    z: Float[Tensor, "batch samples latent"] | None = None
+    log_rest: Float[Tensor, "batch"] | None = None
+
+    @property
+    def samples(self) -> int:
+        """K."""
+        return self.log_p_x.shape[1]
+
+    @property
+    def log_w(self) -> Float[Tensor, "batch samples"]:
+        """log w = log p(x,a,z) − log q(a,z|x)."""
+        return self.log_p_a + self.log_p_z + self.log_p_x - self.log_q_a - self.log_q_z
+
+    @property
+    def weights(self) -> Float[Tensor, "batch samples"]:
+        """ω_k = w_k / Σ w, the normalised importance weights of eq. 8; no gradient flows through them."""
+        return (self.log_mass + self.log_w).detach().softmax(-1)
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """ELBO = reconstruction − KL_a − KL_z, each per target and in nats."""
+
+    reconstruction: Float[Tensor, "batch"]
+    kl_a: Float[Tensor, "batch"]
+    kl_z: Float[Tensor, "batch"]
+
+
+def expectation(terms: BoundTerms, values: Float[Tensor, "batch samples"]) -> Float[Tensor, "batch"]:
+    """E_q(a|x)[values] ≈ Σ_k exp(log_mass_k) values_k."""
+    return (terms.log_mass.exp() * values).sum(-1)
+
+
+def elbo(terms: BoundTerms) -> Float[Tensor, "batch"]:
+    """E_q(a,z|x)[log p(x,z,a) − log q(a,z|x)] (eq. 2), estimated from the reads."""
+    return expectation(terms, terms.log_w)
+
+
+def multi_sample_bound(terms: BoundTerms) -> Float[Tensor, "batch"]:
+    """L = log 1/K Σ_k w_k (eq. 7): a lower bound of log p(x) in expectation.
+
+    With distinct reads it is log Σ_k mass_k w_k, and with every address read once it is exact in a:
+    log Σ_a p(a) p(x,z|m_a) / q(z|m_a,x).
+    """
+    return torch.logsumexp(terms.log_mass + terms.log_w, dim=-1)
+
+
+def decomposition(terms: BoundTerms) -> Decomposition:
+    """Reconstruction E_q[log p(x|a,z)], KL(q(a|x)‖p(a)) and E_q(a|x)[KL(q(z|a,x)‖p(z|a))].
+
+    The two divergences are exact where the terms know them in closed form, and sampled otherwise.
+    """
+    if terms.p_a is not None and terms.q_a is not None:
+        kl_a = terms.q_a.kl(terms.p_a)
+    else:
+        kl_a = expectation(terms, terms.log_q_a - terms.log_p_a)
+    kl_z = terms.log_q_z - terms.log_p_z if terms.kl_z is None else terms.kl_z
+    return Decomposition(expectation(terms, terms.log_p_x), kl_a, expectation(terms, kl_z))
+
+
+def effective_sample_size(terms: BoundTerms) -> Float[Tensor, "batch"]:
+    """1 / Σ_k ω_k²: how many of the K samples carry the bound."""
+    return 1 / terms.weights.square().sum(-1)
+
+
+def log_mean_exp(values: Float[Tensor, "*batch samples"]) -> Float[Tensor, "*batch"]:
+    """log 1/K Σ_k exp(values_k)."""
+    return torch.logsumexp(values, dim=-1) - math.log(values.shape[-1])

@@ -1,0 +1,59 @@
+"""Checks of what a user hands in: one clear sentence instead of a traceback from deep inside torch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vma.errors import InputError
+
+
+def as_images(name: str, images: Any, dtype: torch.dtype | None = None) -> Tensor:
+    """`images` as a floating tensor [n, height, width] of finite values in [0, 1]."""
+    tensor = as_tensor(name, images)
+    if tensor.ndim != 3:
+        raise InputError(
+            f"{name} must have the shape [number, height, width], not {list(tensor.shape)}: "
+            "flatten nothing, and drop a channel axis."
+        )
+    if not tensor.is_floating_point():
+        tensor = tensor.to(torch.get_default_dtype())
+    check_values(name, tensor)
+    return tensor if dtype is None else tensor.to(dtype)
+
+
+def as_tensor(name: str, values: Any) -> Tensor:
+    """`values` as a tensor; whatever torch cannot turn into one is named."""
+    try:
+        return torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{name} must be an array or a tensor of numbers: {error}.") from None
+
+
+def check_values(name: str, tensor: Tensor) -> None:
+    """Refuse NaN, infinities and values outside [0, 1]."""
+    if tensor.numel() == 0:
+        return
+    low, high = (float(value) for value in torch.aminmax(tensor))
+    if not 0.0 <= low <= high <= 1.0:
+        if bool(torch.isfinite(tensor).all()):
+            raise InputError(
+                f"{name} must lie in [0, 1], but range from {low:g} to {high:g}: divide 8-bit images by 255."
+            )
+        raise InputError(f"{name} hold NaN or infinite values: remove or replace them first.")
+
+
+def check_shape(name: str, tensor: Tensor, expected: Sequence[int]) -> None:
+    """Refuse items of another shape than the model's."""
+    if tuple(tensor.shape[1:]) != tuple(expected):
+        raise InputError(
+            f"{name} have the shape {list(tensor.shape[1:])}, but the model works on {list(expected)}: "
+            "resize them, or build a model of that size."
+        )
+
+
+def check_samples(samples: int, least: int, what: str) -> None:
+    """Refuse a number of samples K that `what` cannot work with."""
+    if samples < least:
+        raise InputError(f"{what} needs K >= {least} samples, not {samples}.")

@@ -1,0 +1,63 @@
+"""The command `vma`: a table from command to plain function, imported only when it is called."""
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tyro
+
+from vma import __version__
+from vma.errors import InputError, unknown_name
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: where its function lives (`module:function`) and one line on what it does."""
+
+    target: str
+    summary: str
+
+    def load(self) -> Callable[..., Any]:
+        """The function itself."""
+        module, function = self.target.split(":")
+        return getattr(importlib.import_module(module), function)
+
+
+COMMANDS: dict[str, Command] = {
+    "info": Command("vma.storage:info", "describe a saved model: its configuration, size and memory"),
+}
+
+
+def usage(commands: dict[str, Command]) -> str:
+    """The text of `vma --help`."""
+    width = max(map(len, commands))
+    rows = [f"  {name:<{width}}  {command.summary}" for name, command in commands.items()]
+    head = f"vma {__version__}: variational memory addressing in generative models\n\nusage: vma COMMAND ..."
+    return "\n".join([head, "", *rows, "", "vma COMMAND --help explains a command."])
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Find the longest command that `arguments` begin with and call it with the rest."""
+    for words in (2, 1):
+        name = " ".join(arguments[:words])
+        if name in COMMANDS:
+            tyro.cli(COMMANDS[name].load(), prog=f"vma {name}", args=arguments[words:])
+            return
+    raise unknown_name("command", arguments[0], COMMANDS)
+
+
+def main() -> None:
+    """Entry point: one clear sentence and exit code 2 for a user's mistake."""
+    arguments = sys.argv[1:]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(usage(COMMANDS))
+    elif arguments[0] == "--version":
+        print(f"vma {__version__}")
+    else:
+        try:
+            run(arguments)
+        except InputError as error:
+            print(f"vma: {error}", file=sys.stderr)
+            sys.exit(2)

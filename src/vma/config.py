@@ -1,0 +1,126 @@
+"""The configuration of a model: what is saved with the weights, and all that is needed to build it again."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgspec
+
+from vma.errors import InputError, unknown_name
+from vma.similarity import similarity
+
+FAMILIES = ("convolutional", "mlp")
+STYLES = ("paper", "modern")
+PRIORS = ("learned", "flat")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """A model, in numbers and names; the defaults are the paper's for few-shot Omniglot.
+
+    Attributes:
+        height: Pixels of an image, down.
+        width: Pixels of an image, across.
+        family: `convolutional` or `mlp`.
+        maps: Feature maps of every convolution.
+        hidden: Units of the hidden fully-connected layers: one for `convolutional`, any number for `mlp`.
+        latent: |z|.
+        matching: Size of the matching space, |e|.
+        similarity: `normalized-key` (the paper's), `inner-product` or `cosine`.
+        prior: `learned` (a query e^p) or `flat`.
+        tied: Use one network for keys and queries.
+        learned_items: |M| of a learned memory; 0 for a memory of raw images that is given with each call.
+        item_size: Size of a learned item of the `mlp` family. A learned item of the `convolutional` family
+            is shaped like an image.
+        style: `paper` (ReLU), or `modern` (GroupNorm, SiLU and residual sums; convolutional only).
+        ink: Expected share of ink, at which the output starts.
+    """
+
+    height: int = 26
+    width: int = 26
+    family: str = "convolutional"
+    maps: int = 64
+    hidden: tuple[int, ...] = (256,)
+    latent: int = 64
+    matching: int = 128
+    similarity: str = "normalized-key"
+    prior: str = "learned"
+    tied: bool = False
+    learned_items: int = 0
+    item_size: int = 256
+    style: str = "paper"
+    ink: float = 0.14
+
+    def __post_init__(self) -> None:
+        self.check_names()
+        self.check_numbers()
+
+    def check_names(self) -> None:
+        """Refuse unknown names, listing the known ones."""
+        similarity(self.similarity)
+        for kind, name, names in (
+            ("network family", self.family, FAMILIES),
+            ("style", self.style, STYLES),
+            ("prior", self.prior, PRIORS),
+        ):
+            if name not in names:
+                raise unknown_name(kind, name, names)
+
+    def check_numbers(self) -> None:
+        """Refuse sizes that no network can be built with."""
+        for name in ("height", "width", "maps", "latent", "matching", "item_size"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        if self.learned_items < 0:
+            raise InputError(f"learned_items must not be negative, but is {self.learned_items}.")
+        if not self.hidden or min(self.hidden) < 1:
+            raise InputError(f"hidden must list at least one layer size, all positive, not {self.hidden}.")
+        if not 0 < self.ink < 1:
+            raise InputError(f"ink is a share of pixels, so it must lie between 0 and 1, not {self.ink}.")
+        if self.family == "convolutional":
+            self.check_convolutional()
+        elif self.tied and self.learned_items:
+            raise InputError("Learned vectors and images cannot share one network: use tied=False.")
+
+    def check_convolutional(self) -> None:
+        """Refuse what the convolutional family cannot do."""
+        if min(self.height, self.width) < 16:
+            raise InputError(
+                f"Convolutional networks need at least 16x16 pixels, not {self.height}x{self.width}: "
+                "use family='mlp', or larger images."
+            )
+        if len(self.hidden) != 1:
+            raise InputError(f"Convolutional networks have one hidden layer, not {len(self.hidden)}.")
+        if self.style == "modern" and self.maps % 8:
+            raise InputError(f"style='modern' needs maps in multiples of 8, not {self.maps}.")
+
+    @property
+    def image_shape(self) -> tuple[int, int]:
+        """Shape of a target."""
+        return self.height, self.width
+
+    @property
+    def item_shape(self) -> tuple[int, ...]:
+        """Shape of a memory item: an image, or a vector for a learned memory of the `mlp` family."""
+        return (self.item_size,) if self.family == "mlp" and self.learned_items else self.image_shape
+
+
+def paper_mlp(**changes: Any) -> ModelConfig:
+    """The paper's network for binarized MNIST: hidden layers of 256 and 128, z of 32."""
+    defaults: dict[str, Any] = {
+        "height": 28, "width": 28, "family": "mlp", "hidden": (256, 128), "latent": 32, "ink": 0.13,
+    }  # fmt: skip
+    return config_from({**defaults, **changes})
+
+
+def config_from(values: dict[str, Any]) -> ModelConfig:
+    """A `ModelConfig` of plain values, as read from a file: unknown keys and wrong types are errors."""
+    names = [field.name for field in fields(ModelConfig)]
+    for key in values:
+        if key not in names:
+            raise unknown_name("configuration key", key, names)
+    try:
+        return msgspec.convert(values, ModelConfig)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, InputError):
+            raise error.__cause__ from None
+        raise InputError(f"The configuration has a value of the wrong type: {error}.") from None

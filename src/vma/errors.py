@@ -1,0 +1,16 @@
+"""The one exception for a user's mistake: a sentence that says what is wrong and what to do."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Input that cannot be used; the message names what is wrong and what to do."""
+
+
+def unknown_name(kind: str, name: str, names: Iterable[str]) -> InputError:
+    """The error for a `name` that is not one of `names`: it lists them and points at the nearest."""
+    names = list(names)
+    near = difflib.get_close_matches(str(name), names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return InputError(f"Unknown {kind} {name!r}: choose one of {', '.join(names)}.{hint}")

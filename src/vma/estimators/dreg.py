@@ -1,0 +1,23 @@
+"""Doubly reparameterised gradients for q(z|m,x) (Tucker et al., 2019)."""
+
+from jaxtyping import Float
+from torch import Tensor
+
+from vma.bounds import BoundTerms
+
+
+def doubly_reparameterise(terms: BoundTerms, objective: str) -> None:
+    """∇_φ L = Σ_k ω_k² (∂ log w_k / ∂z_k) (∂z_k / ∂φ) instead of the pathwise Σ_k ω_k ∇_φ log w_k.
+
+    The terms must have been made with q(z|m,x) held fixed in log q(z|m,x), so that φ is reached through z
+    alone, with weight ω_k; a hook on z multiplies by the other ω_k. For the ELBO, whose weights are constant,
+    nothing is multiplied, which is the "sticking the landing" gradient.
+    """
+    if objective != "multi-sample" or terms.z is None or not terms.z.requires_grad:
+        return
+    weights = terms.weights.unsqueeze(-1)
+
+    def multiply(gradient: Float[Tensor, "batch samples latent"]) -> Float[Tensor, "batch samples latent"]:
+        return gradient * weights
+
+    terms.z.register_hook(multiply)

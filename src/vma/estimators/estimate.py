@@ -1,0 +1,50 @@
+"""What an estimator is: a pure function from `BoundTerms` to an `Estimate`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from vma.bounds import BoundTerms
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is reported and what is differentiated.
+
+    Attributes:
+        bound: The bound on log p(x) of each target.
+        surrogate: A scalar to be maximised; its gradient estimates the gradient of the mean objective.
+        terms: The terms that it was made from.
+    """
+
+    bound: Float[Tensor, "batch"]
+    surrogate: Float[Tensor, ""]
+    terms: BoundTerms
+
+    @property
+    def loss(self) -> Float[Tensor, ""]:
+        """−surrogate, to be minimised."""
+        return -self.surrogate
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A gradient estimator, by name.
+
+    Attributes:
+        estimate: The pure function.
+        sampling: How the reads are drawn: `independent`, `all`, `straight-through` or `without-replacement`.
+        objective: What the gradient ascends: `multi-sample` (eq. 7) or `elbo` (eq. 2).
+        unbiased: Whether the expected gradient is that of the objective.
+        least_samples: The smallest K that it works with.
+        summary: One line for a table.
+    """
+
+    estimate: Callable[[BoundTerms], Estimate]
+    sampling: str
+    objective: str
+    unbiased: bool
+    least_samples: int
+    summary: str

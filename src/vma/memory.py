@@ -1,0 +1,116 @@
+"""M: the memory. Raw items (few-shot) or a parameter (learned memory); a read is `m_a = M[a]`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from vma.checks import as_images, as_tensor
+from vma.errors import InputError
+
+
+@dataclass(frozen=True)
+class Memory:
+    """M = {m_1, …, m_|M|}, with optional labels and an optional mask of the items in use.
+
+    `Memory.of` builds one from raw images and checks them. A memory is a value: growing, shrinking and
+    joining give a new one, and no model has to be retrained for it.
+
+    Attributes:
+        items: What each address holds: images, or learned vectors.
+        labels: Class of each item, if known.
+        mask: True where an item may be addressed; None where all may.
+    """
+
+    items: Float[Tensor, "memory *item"]
+    labels: Int[Tensor, "_"] | None = None
+    mask: Bool[Tensor, "_"] | None = None
+
+    @staticmethod
+    def of(images: Any, labels: Any = None, mask: Any = None) -> "Memory":
+        """A memory of raw `images` [|M|, height, width] in [0, 1]."""
+        items = as_images("memory items", images)
+        return Memory(items, per_item("labels", labels, torch.int64), per_item("mask", mask, torch.bool))
+
+    def __post_init__(self) -> None:
+        if len(self) == 0:
+            raise InputError("The memory is empty: give it at least one item.")
+        for name, values in (("labels", self.labels), ("mask", self.mask)):
+            if values is not None and len(values) != len(self):
+                raise InputError(f"The memory has {len(self)} items but {len(values)} {name}: give one each.")
+        if self.mask is not None and not bool(self.mask.any()):
+            raise InputError("The mask leaves no memory item to address: keep at least one.")
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def read(self, a: Int[Tensor, "*reads"]) -> Float[Tensor, "*reads_and_item"]:
+        """m_a for every address in `a`."""
+        return self.items[a]
+
+    def addresses(self) -> Int[Tensor, "addresses"]:
+        """Every address that may be read, in order."""
+        if self.mask is None:
+            return torch.arange(len(self), device=self.items.device)
+        return self.mask.nonzero().squeeze(1)
+
+    def keep(self, a: Int[Tensor, "kept"] | Bool[Tensor, "memory"]) -> "Memory":
+        """The memory of the items at `a` alone: a selection, or another order."""
+        return Memory(
+            self.items[a],
+            None if self.labels is None else self.labels[a],
+            None if self.mask is None else self.mask[a],
+        )
+
+    def join(self, other: "Memory") -> "Memory":
+        """The items of both, those of `other` last."""
+        if self.items.shape[1:] != other.items.shape[1:]:
+            raise InputError(
+                f"Memories of items {list(self.items.shape[1:])} and {list(other.items.shape[1:])} cannot be "
+                "joined: resize one of them."
+            )
+        if (self.labels is None) != (other.labels is None):
+            raise InputError("One memory has labels and the other has none: label both, or neither.")
+        labels = None if self.labels is None or other.labels is None else (self.labels, other.labels)
+        mask = None if self.mask is None and other.mask is None else (self.in_use(), other.in_use())
+        return Memory(
+            torch.cat((self.items, other.items)),
+            None if labels is None else torch.cat(labels),
+            None if mask is None else torch.cat(mask),
+        )
+
+    def in_use(self) -> Bool[Tensor, "memory"]:
+        """The mask, spelled out."""
+        return torch.ones(len(self), dtype=torch.bool) if self.mask is None else self.mask
+
+    def to(self, target: Tensor) -> "Memory":
+        """This memory with the type and on the device of `target`."""
+        move = [None if t is None else t.to(target.device) for t in (self.labels, self.mask)]
+        return replace(self, items=self.items.to(target), labels=move[0], mask=move[1])
+
+
+def per_item(name: str, values: Any, dtype: torch.dtype) -> Tensor | None:
+    """Optional `values`, one per item, as a tensor."""
+    if values is None:
+        return None
+    tensor = as_tensor(name, values)
+    if tensor.ndim != 1:
+        raise InputError(f"{name} must be a list with one value per memory item.")
+    return tensor.to(dtype)
+
+
+class LearnedMemory(nn.Module):
+    """M as a parameter: m_a ~ N(0, 1) at first, then moved by the gradient of the bound."""
+
+    def __init__(self, items: int, shape: Sequence[int]) -> None:
+        super().__init__()
+        if items < 1:
+            raise InputError(f"A learned memory needs at least one item, not {items}.")
+        self.items = nn.Parameter(torch.randn(items, *shape))
+
+    def forward(self) -> Memory:
+        """The memory as it is now; gradients flow to the parameter."""
+        return Memory(self.items)

@@ -1,0 +1,229 @@
+"""p(x|M) = Σ_a p(a) ∫ p(z|m_a) p(x|z,m_a) dz (equation 1), and q(a,z|x) = q(a|x) q(z|m_a,x) (equation 3)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from vma.addressing import AddressDistribution, Addressing
+from vma.bounds import BoundTerms, multi_sample_bound
+from vma.checks import as_images, check_samples, check_shape
+from vma.config import ModelConfig
+from vma.errors import InputError
+from vma.estimators import Estimate, estimate, estimator
+from vma.latents import DiagonalGaussian, bernoulli_log_prob
+from vma.memory import LearnedMemory, Memory
+from vma.networks import build_networks
+from vma.reads import Reads, draw, gather
+from vma.similarity import similarity
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Draws from p(x|M): the addresses they came from, the probability of ink, and binary images."""
+
+    addresses: Int[Tensor, "samples"]
+    probabilities: Float[Tensor, "samples height width"]
+    images: Float[Tensor, "samples height width"]
+
+
+class VMA(nn.Module):
+    """The generative model with memory.
+
+    Few-shot: pass a `Memory` of raw items with every call; it may be another one each time. Learned memory:
+    leave `memory` out, and the model's own parameter is used.
+    """
+
+    def __init__(self, config: ModelConfig | None = None) -> None:
+        super().__init__()
+        self.config = config = config or ModelConfig()
+        self.networks = build_networks(config)
+        key = self.networks.embedding(config.item_shape)
+        query = None if config.tied else self.networks.embedding(config.image_shape)
+        self.addressing = Addressing(key, query, similarity(config.similarity), config.matching, config.prior)
+        learned = config.learned_items
+        self.learned_memory = LearnedMemory(learned, config.item_shape) if learned else None
+
+    def memory(self, memory: Memory | None = None) -> Memory:
+        """The memory to use: the given one, checked, or the model's own learned one."""
+        if self.learned_memory is not None:
+            if memory is not None:
+                raise InputError("This model has a learned memory of its own: leave the memory out.")
+            return self.learned_memory()
+        if memory is None:
+            raise InputError("This model reads raw items: give it a memory, e.g. Memory.of(images).")
+        check_shape("memory items", memory.items, self.config.item_shape)
+        return memory.to(next(self.parameters()))
+
+    def targets(self, x: Any) -> Float[Tensor, "batch height width"]:
+        """Targets x, checked, with the type of the weights."""
+        images = as_images("targets", x)
+        check_shape("targets", images, self.config.image_shape)
+        return images.to(next(self.parameters()))
+
+    def prior(self, memory: Memory | None = None) -> AddressDistribution:
+        """p(a)."""
+        memory = self.memory(memory)
+        return self.addressing.prior(memory, self.addressing.keys(memory))
+
+    def posterior(self, x: Any, memory: Memory | None = None) -> AddressDistribution:
+        """q(a|x)."""
+        memory = self.memory(memory)
+        return self.addressing.posterior(self.targets(x), memory, self.addressing.keys(memory))
+
+    def terms(
+        self,
+        x: Any,
+        memory: Memory | None = None,
+        samples: int = 4,
+        *,
+        sampling: str = "independent",
+        detach_q_z: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> BoundTerms:
+        """The terms of the bound at `samples` reads per target, drawn from q(a,z|x).
+
+        Args:
+            x: Targets [B, height, width] in [0, 1].
+            memory: M; left out for learned memory.
+            samples: K. With `sampling="all"`, the number of z for each address.
+            sampling: `independent`, `all`, `without-replacement` or `straight-through`.
+            detach_q_z: Hold q(z|m,x) fixed in log q(z|m,x), as `dreg` asks.
+            generator: Source of randomness.
+        """
+        check_samples(samples, 1, "A bound")
+        x, memory = self.targets(x), self.memory(memory)
+        keys = self.addressing.keys(memory)
+        p_a = self.addressing.prior(memory, keys)
+        q_a = self.addressing.posterior(x, memory, keys)
+        reads = draw(q_a, samples, memory, sampling, generator)
+        shape = (*reads.addresses.shape, self.config.latent)
+        noise = torch.randn(shape, dtype=x.dtype, device=x.device, generator=generator)
+        return self.terms_at(x, memory, p_a, q_a, reads, noise, detach_q_z=detach_q_z)
+
+    def terms_at(
+        self,
+        x: Float[Tensor, "batch height width"],
+        memory: Memory,
+        p_a: AddressDistribution,
+        q_a: AddressDistribution,
+        reads: Reads,
+        noise: Float[Tensor, "batch samples latent"],
+        *,
+        detach_q_z: bool = False,
+    ) -> BoundTerms:
+        """The terms at given reads and `noise` of z; no randomness is left.
+
+        What depends on m alone is computed once per unique item, the encoder once per unique pair of target
+        and item, and only the decoder once per read.
+        """
+        rows = gather(reads)
+        features = self.networks.items(memory.read(rows.items))
+        statistics = self.networks.encode(
+            rows.targets_of_pairs(self.networks.targets(x)), rows.items_of_pairs(features.encoder)
+        )
+        shape = noise.shape[:2]
+        p_z = DiagonalGaussian.of_statistics(rows.to_reads(features.prior).unflatten(0, shape))
+        q_z = DiagonalGaussian.of_statistics(rows.pairs_to_reads(statistics).unflatten(0, shape))
+        z = q_z.sample(noise)
+        logits = self.networks.decode(z.flatten(0, 1), features.read_decoder(rows.to_reads))
+        return BoundTerms(
+            log_p_a=reads.log_prob(p_a),
+            log_q_a=reads.log_prob(q_a),
+            log_p_z=p_z.log_prob(z),
+            log_q_z=(q_z.detach() if detach_q_z else q_z).log_prob(z),
+            log_p_x=bernoulli_log_prob(x, logits.unflatten(0, shape)),
+            log_mass=reads.log_mass,
+            kl_z=q_z.kl(p_z),
+            p_a=p_a,
+            q_a=q_a,
+            z=z,
+            log_rest=reads.log_rest,
+        )
+
+    def forward(
+        self,
+        x: Any,
+        memory: Memory | None = None,
+        samples: int = 4,
+        *,
+        estimator_name: str = "vimco",
+        latent_gradient: str = "pathwise",
+        generator: torch.Generator | None = None,
+    ) -> Estimate:
+        """Bound and surrogate of one update: `(-model(x, memory).surrogate).backward()`.
+
+        Args:
+            x: Targets.
+            memory: M; left out for learned memory.
+            samples: K.
+            estimator_name: One of `vma.ESTIMATORS`.
+            latent_gradient: `pathwise` or `dreg`.
+            generator: Source of randomness.
+        """
+        chosen = estimator(estimator_name)
+        check_samples(samples, chosen.least_samples, f"The estimator {estimator_name!r}")
+        terms = self.terms(
+            x,
+            memory,
+            1 if chosen.sampling == "all" else samples,
+            sampling=chosen.sampling,
+            detach_q_z=latent_gradient == "dreg",
+            generator=generator,
+        )
+        return estimate(terms, estimator_name, latent_gradient)
+
+    @torch.no_grad()
+    def bound(
+        self,
+        x: Any,
+        memory: Memory | None = None,
+        samples: int = 4,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, "batch"]:
+        """L = log 1/K Σ_k w_k (eq. 7) for each target, with K = `samples`."""
+        return multi_sample_bound(self.terms(x, memory, samples, generator=generator))
+
+    @torch.no_grad()
+    def exact_bound(
+        self,
+        x: Any,
+        memory: Memory | None = None,
+        samples: int = 1,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, "batch"]:
+        """log Σ_a p(a) 1/S Σ_s p(x,z_s|m_a) / q(z_s|m_a,x): exact in a, with S = `samples` per address."""
+        return multi_sample_bound(self.terms(x, memory, samples, sampling="all", generator=generator))
+
+    @torch.no_grad()
+    def sample(
+        self,
+        memory: Memory | None = None,
+        samples: int = 16,
+        *,
+        addresses: Int[Tensor, "samples"] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Samples:
+        """a ~ p(a), z ~ p(z|m_a), x ~ p(x|m_a,z); with `addresses` given, one sample from each of them."""
+        memory = self.memory(memory)
+        if addresses is None:
+            check_samples(samples, 1, "Sampling")
+            addresses = self.addressing.prior(memory, self.addressing.keys(memory)).sample(samples, generator)
+        check_addresses(addresses, memory)
+        rows = gather(Reads(addresses.unsqueeze(1), memory.items.new_zeros(len(addresses), 1)))
+        features = self.networks.items(memory.read(rows.items))
+        p_z = DiagonalGaussian.of_statistics(rows.to_reads(features.prior))
+        z = p_z.sample(torch.empty_like(p_z.mean).normal_(generator=generator))
+        probabilities = self.networks.decode(z, features.read_decoder(rows.to_reads)).sigmoid()
+        images = torch.bernoulli(probabilities, generator=generator)
+        return Samples(addresses, probabilities, images)
+
+
+def check_addresses(addresses: Int[Tensor, "samples"], memory: Memory) -> None:
+    """Refuse addresses outside the memory."""
+    if len(addresses) == 0 or int(addresses.min()) < 0 or int(addresses.max()) >= len(memory):
+        raise InputError(f"addresses must be one or more numbers from 0 to {len(memory) - 1}.")

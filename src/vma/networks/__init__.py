@@ -1,0 +1,36 @@
+"""The networks behind the distributions: they map tensors to tensors and know nothing of probability."""
+
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from vma.config import ModelConfig
+from vma.networks.convolutional import ConvolutionalNetworks
+from vma.networks.features import ItemFeatures
+from vma.networks.mlp import MLPNetworks
+
+__all__ = ["ItemFeatures", "Networks", "build_networks"]
+
+
+class Networks(Protocol):
+    """What the model asks of a family of networks; every method takes and returns a batch."""
+
+    def embedding(self, shape: tuple[int, ...]) -> nn.Module:
+        """A new network h from things of `shape` into the matching space."""
+
+    def targets(self, x: Tensor) -> Tensor:
+        """What the encoder needs of x alone; once per target."""
+
+    def items(self, m: Tensor) -> ItemFeatures:
+        """Everything that depends on m alone; once per unique item read."""
+
+    def encode(self, target: Tensor, item: Tensor) -> Tensor:
+        """Statistics of q(z|m,x); once per unique pair of target and item."""
+
+    def decode(self, z: Tensor, item: tuple[Tensor, ...]) -> Tensor:
+        """Logits of p(x|m,z); once per sample."""
+
+
+def build_networks(config: ModelConfig) -> ConvolutionalNetworks | MLPNetworks:
+    """The networks of the configured family."""
+    return MLPNetworks(config) if config.family == "mlp" else ConvolutionalNetworks(config)

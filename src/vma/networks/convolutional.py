@@ -1,0 +1,190 @@
+"""The paper's networks for Omniglot: six 3×3 layers down, transposed convolutions with skips from m up."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vma.config import ModelConfig
+from vma.networks.features import ItemFeatures
+from vma.networks.initialisation import fill_bias, he_, linear, log_odds
+
+# The last layers of the Gaussian heads start small: q(z|m,x) and p(z|m) begin near a standard normal.
+HEAD_SCALE = 0.1
+Maps = Float[Tensor, "batch maps _ _"]
+
+
+def scales(size: int) -> list[int]:
+    """Sizes of the four scales: n, ⌈n/2⌉, ⌈n/4⌉, ⌈n/8⌉."""
+    sizes = [size]
+    for _ in range(3):
+        sizes.append((sizes[-1] + 1) // 2)
+    return sizes
+
+
+def convolution(
+    inputs: int, outputs: int, stride: int = 1, *, halves: int = 1, bias: bool = True
+) -> nn.Conv2d:
+    """A 3×3 convolution that keeps the size, or halves it (rounding up)."""
+    layer = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=bias)
+    he_(layer.weight, halves * inputs * 9)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def transposed(maps: int, extra: tuple[int, int], *, bias: bool = True) -> nn.ConvTranspose2d:
+    """A 3×3 transposed convolution of stride 2 on one half of 2 × `maps` maps: n → 2n − 1 + extra."""
+    layer = nn.ConvTranspose2d(maps, maps, 3, 2, padding=1, output_padding=extra, bias=bias)
+    # A stride of 2 spreads each input over 9/4 outputs' worth of the kernel.
+    he_(layer.weight, 2 * maps * 9 / 4)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+class Finish(nn.Module):
+    """What follows a convolution: ReLU (`paper`), or GroupNorm, a residual sum and SiLU (`modern`)."""
+
+    def __init__(self, maps: int, style: str) -> None:
+        super().__init__()
+        self.norm = nn.GroupNorm(8, maps) if style == "modern" else None
+
+    def forward(self, y: Maps, h: Maps | None = None) -> Maps:
+        """ReLU(y), or SiLU(norm(y) + h), where h is the layer's input if it has y's shape."""
+        if self.norm is None:
+            return torch.relu(y)
+        y = self.norm(y)
+        return nn.functional.silu(y if h is None or h.shape != y.shape else y + h)
+
+
+class Pyramid(nn.Module):
+    """Layers two to six: 3×3 convolutions, stride 2 in every second one; the first is the caller's."""
+
+    def __init__(self, maps: int, style: str) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(convolution(maps, maps, stride) for stride in (2, 1, 2, 1, 2))
+        self.finishes = nn.ModuleList(Finish(maps, style) for _ in range(6))
+
+    def forward(self, y: Maps) -> list[Maps]:
+        """The outputs of all six layers, for y the first convolution's."""
+        levels = [self.finishes[0](y)]
+        for layer, finish in zip(self.layers, list(self.finishes)[1:], strict=True):
+            levels.append(finish(layer(levels[-1]), levels[-1]))
+        return levels
+
+
+def head(inputs: int, hidden: int, outputs: int, scale: float = 1.0) -> nn.Sequential:
+    """The pyramid's end: flatten, one hidden fully-connected layer, `outputs` units."""
+    return nn.Sequential(
+        nn.Flatten(), linear(inputs, hidden), nn.ReLU(), linear(hidden, outputs, scale=scale)
+    )
+
+
+class Embedding(nn.Module):
+    """h: image → pyramid → hidden layer → matching space."""
+
+    def __init__(self, config: ModelConfig, outputs: int) -> None:
+        super().__init__()
+        self.first = convolution(1, config.maps)
+        self.pyramid = Pyramid(config.maps, config.style)
+        self.head = head(flat_size(config), config.hidden[0], outputs)
+
+    def forward(self, image: Float[Tensor, "batch height width"]) -> Float[Tensor, "batch matching"]:
+        """e = h(image)."""
+        return self.head(self.pyramid(self.first(image.unsqueeze(1)))[-1])
+
+
+def flat_size(config: ModelConfig) -> int:
+    """Number of units of the pyramid's last level."""
+    return config.maps * scales(config.height)[-1] * scales(config.width)[-1]
+
+
+def upwards(maps: int, extras: list[tuple[int, int]], bias: bool = True) -> list[nn.Module]:
+    """One half, h's or m's, of the six layers: up, keep, up, keep, up, and keep with one map, the logits."""
+    layers: list[nn.Module] = []
+    for extra in extras:
+        layers += [transposed(maps, extra, bias=bias), convolution(maps, maps, halves=2, bias=bias)]
+    return [*layers[:-1], convolution(maps, 1, halves=2, bias=bias)]
+
+
+class Decoder(nn.Module):
+    """p(x|m,z): [z, v_m] → hidden → smallest scale, then six layers up on [h, f_m], f_m from m's pyramid."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        rows, columns = scales(config.height), scales(config.width)
+        maps, hidden, latent = config.maps, config.hidden[0], config.latent
+        self.smallest = (maps, rows[-1], columns[-1])
+        self.hidden_z = linear(latent, hidden, shared=latent)
+        self.hidden_m = linear(latent, hidden, shared=latent, bias=False)
+        self.expand = linear(hidden, flat_size(config))
+        ends = list(zip(rows[:-1], columns[:-1], rows[1:], columns[1:], strict=True))[::-1]
+        extras = [(up_r - 2 * r + 1, up_c - 2 * c + 1) for up_r, up_c, r, c in ends]
+        self.layers_h = nn.ModuleList(upwards(maps, extras))
+        self.layers_m = nn.ModuleList(upwards(maps, extras, bias=False))
+        self.finishes = nn.ModuleList(Finish(maps, config.style) for _ in range(5))
+        fill_bias(self.layers_h[-1], log_odds(config.ink))
+
+    def item(self, context: Float[Tensor, "items latent"], levels: list[Maps]) -> tuple[Tensor, ...]:
+        """m's half of every layer: the hidden one from v_m, then the six from the levels, smallest first."""
+        sides = [layer(level) for layer, level in zip(self.layers_m, levels[::-1], strict=True)]
+        return (self.hidden_m(context), *sides)
+
+    def forward(
+        self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]
+    ) -> Float[Tensor, "reads height width"]:
+        """Logits; `item` as from `item()`, one row per read."""
+        hidden = torch.relu(self.hidden_z(z) + item[0])
+        h = torch.relu(self.expand(hidden)).unflatten(1, self.smallest)
+        *layers, last = self.layers_h
+        for layer, side, finish in zip(layers, item[1:-1], self.finishes, strict=True):
+            h = finish(layer(h) + side, h)
+        return (last(h) + item[-1]).squeeze(1)
+
+
+class ConvolutionalNetworks(nn.Module):
+    """All that maps x, m and z; the pyramid of m is shared between p(z|m) and p(x|m,z).
+
+    A learned item is shaped like an image: the same pyramid then gives skips at every scale, and what has
+    been learned can be looked at.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        maps, hidden, latent = config.maps, config.hidden[0], config.latent
+        flat = flat_size(config)
+        self.item_first = convolution(1, maps)
+        self.item_pyramid = Pyramid(maps, config.style)
+        self.prior = head(flat, hidden, 2 * latent, HEAD_SCALE)
+        self.context = head(flat, hidden, latent)
+        self.encoder_x = convolution(1, maps, halves=2)
+        self.encoder_m = convolution(1, maps, halves=2, bias=False)
+        self.encoder_pyramid = Pyramid(maps, config.style)
+        self.encoder_head = head(flat, hidden, 2 * latent, HEAD_SCALE)
+        self.decoder = Decoder(config)
+
+    def embedding(self, shape: tuple[int, ...]) -> nn.Module:
+        """h: image → matching space; `shape` is always the image's."""
+        return Embedding(self.config, self.config.matching)
+
+    def targets(self, x: Float[Tensor, "batch height width"]) -> Maps:
+        """x's half of the encoder's first layer."""
+        return self.encoder_x(x.unsqueeze(1))
+
+    def items(self, m: Float[Tensor, "items height width"]) -> ItemFeatures:
+        """p(z|m), and m's halves of the encoder's first layer and of the decoder's layers."""
+        image = m.unsqueeze(1)
+        levels = self.item_pyramid(self.item_first(image))
+        decoder = self.decoder.item(self.context(levels[-1]), levels)
+        return ItemFeatures(self.prior(levels[-1]), self.encoder_m(image), decoder)
+
+    def encode(self, target: Maps, item: Maps) -> Float[Tensor, "pairs twice_latent"]:
+        """Statistics of q(z|m,x)."""
+        return self.encoder_head(self.encoder_pyramid(target + item)[-1])
+
+    def decode(
+        self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]
+    ) -> Float[Tensor, "reads height width"]:
+        """Logits of p(x|m,z)."""
+        return self.decoder(z, item)

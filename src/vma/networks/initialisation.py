@@ -1,0 +1,33 @@
+"""He initialisation: signals keep their size through ReLU layers, so z is heard beside the skips from m."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def he_(weight: Tensor, fan_in: float | int, scale: float = 1.0) -> None:
+    """w ~ N(0, 2 / fan_in) · scale, in place. `fan_in` counts all halves of a split layer."""
+    with torch.no_grad():
+        weight.normal_(0.0, scale * math.sqrt(2.0 / fan_in))
+
+
+def linear(inputs: int, outputs: int, *, shared: int = 0, bias: bool = True, scale: float = 1.0) -> nn.Linear:
+    """A fully-connected layer; `shared` counts the inputs of its other half, if it is one of two."""
+    layer = nn.Linear(inputs, outputs, bias=bias)
+    he_(layer.weight, inputs + shared, scale)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def log_odds(share: float) -> float:
+    """log share / (1 − share)."""
+    return math.log(share / (1.0 - share))
+
+
+def fill_bias(layer: nn.Module, value: float) -> None:
+    """b = value, for every unit of `layer`."""
+    bias = layer.bias
+    assert isinstance(bias, nn.Parameter)
+    nn.init.constant_(bias, value)

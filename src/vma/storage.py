@@ -1,0 +1,78 @@
+"""A model in one file: weights as safetensors, the configuration as JSON in its header. No pickled code."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import msgspec
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+
+from vma.config import ModelConfig, config_from
+from vma.errors import InputError
+from vma.files import write_atomically
+from vma.model import VMA
+
+FORMAT = "vma-model"
+VERSION = 1
+
+
+def save_model(model: VMA, path: str | Path) -> None:
+    """Write `model` to `path`, atomically."""
+    header = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "config": msgspec.json.encode(asdict(model.config)).decode(),
+    }
+    tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    write_atomically(Path(path), save(tensors, metadata=header))
+
+
+def load_model(path: str | Path) -> VMA:
+    """The model in `path`, exactly as it was saved, with its weights' type."""
+    config, tensors = read_model(Path(path))
+    model = VMA(config).to(next(iter(tensors.values())).dtype)
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError:
+        raise InputError(
+            f"{path} holds weights that do not fit its own configuration: it is damaged."
+        ) from None
+    return model
+
+
+def read_model(path: Path) -> tuple[ModelConfig, dict[str, torch.Tensor]]:
+    """Configuration and weights of `path`."""
+    if not path.is_file():
+        raise InputError(f"There is no model file {path}.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            config = read_config(path, file.metadata() or {})
+            return config, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path} is not a model file, or is damaged: {error}.") from None
+
+
+def read_config(path: Path, header: dict[str, str]) -> ModelConfig:
+    """The configuration in a model file's header."""
+    if header.get("format") != FORMAT:
+        raise InputError(f"{path} is a safetensors file, but not one of a vma model.")
+    version = header.get("version", "")
+    if not version.isdecimal() or int(version) > VERSION:
+        raise InputError(f"{path} has format version {version!r}, newer than this vma reads: update vma.")
+    try:
+        return config_from(msgspec.json.decode(header.get("config", "")))
+    except msgspec.DecodeError:
+        raise InputError(f"{path} has no readable configuration: it is damaged.") from None
+
+
+def info(path: Path, /) -> None:
+    """Describe a saved model.
+
+    Args:
+        path: The model file.
+    """
+    config, tensors = read_model(path)
+    print(f"{path}: {sum(tensor.numel() for tensor in tensors.values()):,} parameters")
+    for name, value in asdict(config).items():
+        print(f"  {name:<14} {value}")

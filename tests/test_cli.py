@@ -1,0 +1,45 @@
+"""The command as a user meets it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from vma import InputError, __version__
+from vma.cli import COMMANDS, run
+
+
+def vma(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from vma.cli import main; main()", *arguments], capture_output=True, text=True
+    )
+
+
+def test_help_lists_every_command() -> None:
+    result = vma("--help")
+    assert result.returncode == 0
+    for name in COMMANDS:
+        assert f"\n  {name} " in result.stdout
+
+
+def test_version() -> None:
+    assert vma("--version").stdout == f"vma {__version__}\n"
+
+
+def test_a_mistake_is_one_sentence_on_stderr_and_exit_code_2() -> None:
+    result = vma("info", "nowhere.safetensors")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "vma: There is no model file nowhere.safetensors.\n"
+
+
+def test_an_unknown_command_names_the_nearest() -> None:
+    with pytest.raises(InputError, match="Did you mean 'info'"):
+        run(["inf"])
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run([*name.split(), "--help"])
+    assert ended.value.code == 0
+    assert f"vma {name}" in capsys.readouterr().out

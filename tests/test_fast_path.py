@@ -1,0 +1,126 @@
+"""Work done once gives what the straightforward per-pair computation gives: same terms, same gradients."""
+
+from dataclasses import fields
+
+import pytest
+import torch
+
+from tests.oracles import (
+    distributions,
+    episode,
+    flat_gradient,
+    reference_terms,
+    small_convolutional,
+    small_mlp,
+)
+from vma import VMA, ModelConfig, estimate
+from vma.networks.convolutional import Pyramid, convolution, scales
+from vma.reads import Reads, gather, independent, straight_through
+
+CONFIGS = {
+    "mlp": small_mlp(),
+    "mlp learned": small_mlp(learned_items=4),
+    "convolutional": small_convolutional(),
+    "convolutional modern": small_convolutional(style="modern"),
+    "convolutional learned": small_convolutional(learned_items=4),
+    "paper size": ModelConfig(maps=6),
+    "square 28": ModelConfig(height=28, width=28, maps=4),
+    "smallest": ModelConfig(height=16, width=19, maps=4),
+}
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
+def test_fast_path_equals_the_reference(config: ModelConfig) -> None:
+    model = VMA(config)
+    x, memory = episode(config, 3, 4)
+    chosen, p_a, q_a = distributions(model, x, memory)
+    reads = independent(q_a, 4, chosen)
+    noise = torch.randn(3, 4, config.latent)
+    fast = model.terms_at(x, chosen, p_a, q_a, reads, noise)
+    slow = reference_terms(model, x, chosen, p_a, q_a, reads.addresses, noise)
+    for name in ("log_p_a", "log_q_a", "log_p_z", "log_q_z", "log_p_x", "log_mass", "kl_z"):
+        torch.testing.assert_close(getattr(fast, name), getattr(slow, name), rtol=1e-11, atol=1e-11)
+    parameters = list(model.parameters())
+    gradients = [flat_gradient(estimate(terms).surrogate, parameters) for terms in (fast, slow)]
+    torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-10)
+    assert gradients[0].abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("config", [small_mlp(), small_convolutional()], ids=["mlp", "convolutional"])
+def test_straight_through_reads_have_the_values_of_hard_reads(config: ModelConfig) -> None:
+    model = VMA(config)
+    x, memory = episode(config, 3, 4)
+    chosen, p_a, q_a = distributions(model, x, memory)
+    reads = straight_through(q_a, 4, chosen)
+    noise = torch.randn(3, 4, config.latent)
+    soft = model.terms_at(x, chosen, p_a, q_a, reads, noise)
+    hard = reference_terms(model, x, chosen, p_a, q_a, reads.addresses, noise)
+    for field in fields(hard)[:5]:
+        torch.testing.assert_close(
+            getattr(soft, field.name), getattr(hard, field.name), rtol=1e-11, atol=1e-11
+        )
+
+
+class Counting(torch.nn.Module):
+    """Counts the rows that a network is given."""
+
+    def __init__(self, inner: torch.nn.Module) -> None:
+        super().__init__()
+        self.inner, self.rows = inner, 0
+
+    def forward(self, h: torch.Tensor) -> object:
+        self.rows += len(h)
+        return self.inner(h)
+
+
+def test_each_piece_runs_once_per_thing_it_depends_on() -> None:
+    config = small_convolutional()
+    model = VMA(config)
+    x, memory = episode(config, 3, 6)
+    chosen, p_a, q_a = distributions(model, x, memory)
+    reads = Reads(torch.tensor([[1, 1, 1, 4], [4, 4, 4, 4], [1, 1, 1, 1]]), torch.zeros(3, 4))
+    networks = model.networks
+    networks.item_pyramid = items = Counting(networks.item_pyramid)
+    networks.encoder_x = targets = Counting(networks.encoder_x)
+    networks.encoder_pyramid = pairs = Counting(networks.encoder_pyramid)
+    networks.decoder.expand = decoded = Counting(networks.decoder.expand)
+    model.terms_at(x, chosen, p_a, q_a, reads, torch.randn(3, 4, config.latent))
+    assert (items.rows, targets.rows, pairs.rows, decoded.rows) == (2, 3, 4, 12)
+
+
+def test_gather_brings_each_row_home() -> None:
+    addresses = torch.tensor([[7, 2, 7], [2, 2, 9]])
+    rows = gather(Reads(addresses, torch.zeros(2, 3)))
+    assert rows.items.tolist() == [2, 7, 9]
+    assert rows.to_reads(rows.items).tolist() == addresses.flatten().tolist()
+    pairs = torch.stack((rows.pair_target, rows.items_of_pairs(rows.items)), 1)
+    assert pairs.tolist() == [[0, 2], [0, 7], [1, 2], [1, 9]]
+    assert rows.pairs_to_reads(pairs).tolist() == [[0, 7], [0, 2], [0, 7], [1, 2], [1, 2], [1, 9]]
+
+
+@pytest.mark.parametrize("size", [16, 17, 26, 28, 31, 64, 105])
+def test_the_decoder_comes_back_to_the_image_size(size: int) -> None:
+    config = ModelConfig(height=size, width=size + 3, maps=2, hidden=(4,), latent=2, matching=3)
+    x, memory = episode(config, 2, 2)
+    terms = VMA(config).terms(x, memory, 2)
+    assert terms.log_p_x.shape == (2, 2)
+    assert scales(26) == [26, 13, 7, 4]
+
+
+def test_the_paper_sizes() -> None:
+    model = VMA(ModelConfig())
+    networks = model.networks
+    convolutions = [networks.encoder_x, *networks.encoder_pyramid.layers]
+    assert [c.stride[0] for c in convolutions] == [1, 2, 1, 2, 1, 2]
+    assert [c.kernel_size for c in convolutions] == [(3, 3)] * 6
+    assert {c.out_channels for c in convolutions} == {64}
+    assert networks.encoder_head[-1].out_features == 2 * 64
+    assert model.addressing.keys(model.memory(episode(model.config, 1, 3)[1])).shape == (3, 128)
+
+
+def test_initialisation_keeps_the_signal() -> None:
+    """The variance of each layer's output stays within a factor of the input's, for all six layers."""
+    first, pyramid = convolution(1, 64), Pyramid(64, "paper")
+    levels = pyramid(first(torch.randn(16, 1, 26, 26)))
+    power = [float(level.detach().square().mean()) for level in levels]
+    assert all(0.3 < p < 3 for p in power), power

@@ -1,0 +1,28 @@
+"""The README's code runs as it stands, and its commands exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+def test_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.set_default_dtype(torch.float32)
+    exec(compile(code, "README.md", "exec"), {})
+
+
+def test_make_targets_exist() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"^\s*make ([a-z]+)", README, re.MULTILINE)) <= targets
+
+
+def test_linked_files_exist() -> None:
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []

@@ -1,0 +1,85 @@
+"""Save and load: the same model, or one clear sentence; never a half-written file."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from tests.oracles import episode, small_convolutional, small_mlp
+from vma import VMA, InputError, ModelConfig, load_model, save_model
+from vma.cli import run
+from vma.files import write_atomically
+
+CONFIGS = [small_mlp(), small_mlp(learned_items=3), small_mlp(tied=True, prior="flat"), small_convolutional()]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=["raw", "learned", "tied", "convolutional"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_loaded_model_gives_identical_outputs(
+    config: ModelConfig, dtype: torch.dtype, tmp_path: Path
+) -> None:
+    model = VMA(config).to(dtype)
+    save_model(model, tmp_path / "model.safetensors")
+    other = load_model(tmp_path / "model.safetensors")
+    assert other.config == config
+    x, memory = episode(config, 3, 4)
+    first, second = (
+        m.terms(x, memory, 4, generator=torch.Generator().manual_seed(1)) for m in (model, other)
+    )
+    assert first.log_w.dtype == dtype
+    assert torch.equal(first.log_w, second.log_w)
+
+
+def test_saving_replaces_a_file_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match=r"Cannot write .*file: No space left on device"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_bad_files(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    with pytest.raises(InputError, match="no model file"):
+        load_model(path)
+    path.write_bytes(b"not a model")
+    with pytest.raises(InputError, match="not a model file, or is damaged"):
+        load_model(path)
+    save_file({"a": torch.zeros(1)}, path)
+    with pytest.raises(InputError, match="not one of a vma model"):
+        load_model(path)
+    save_file({"a": torch.zeros(1)}, path, {"format": "vma-model", "version": "99", "config": "{}"})
+    with pytest.raises(InputError, match="update vma"):
+        load_model(path)
+    save_file({"a": torch.zeros(1)}, path, {"format": "vma-model", "version": "1", "config": "{"})
+    with pytest.raises(InputError, match="no readable configuration"):
+        load_model(path)
+    save_file({"a": torch.zeros(1)}, path, {"format": "vma-model", "version": "1", "config": "{}"})
+    with pytest.raises(InputError, match="do not fit its own configuration"):
+        load_model(path)
+
+
+def test_a_truncated_model_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save_model(VMA(small_mlp()), path)
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(InputError, match="damaged"):
+        load_model(path)
+
+
+def test_info_describes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.safetensors"
+    save_model(VMA(small_mlp(learned_items=3)), path)
+    run(["info", str(path)])
+    printed = capsys.readouterr().out
+    assert "learned_items  3" in printed
+    assert "parameters" in printed
