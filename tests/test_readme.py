@@ -8,9 +8,10 @@ import torch
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+DOCUMENTS = README + (ROOT / "docs/data.md").read_text()
 
 
-@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", DOCUMENTS, re.DOTALL))
 def test_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     torch.set_default_dtype(torch.float32)

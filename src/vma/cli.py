@@ -14,10 +14,17 @@ from vma.errors import InputError, unknown_name
 
 @dataclass(frozen=True)
 class Command:
-    """A command: where its function lives (`module:function`) and one line on what it does."""
+    """A command.
+
+    Attributes:
+        target: Where its function lives, as `module:function`.
+        summary: One line on what it does.
+        parses: Whether the function takes the arguments as they are, and parses them itself.
+    """
 
     target: str
     summary: str
+    parses: bool = False
 
     def load(self) -> Callable[..., Any]:
         """The function itself."""
@@ -27,6 +34,12 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "info": Command("vma.storage:info", "describe a saved model: its configuration, size and memory"),
+    "data list": Command(
+        "vma.data.commands:list_datasets", "all datasets, whether they are here, how large they are"
+    ),
+    "data show": Command("vma.data.commands:show", "write a contact sheet of a dataset as PNG"),
+    "data verify": Command("vma.data.commands:verify", "check counts, shapes and content hashes of datasets"),
+    "data fetch": Command("vma.data.commands:fetch", "download a dataset to the cache"),
 }
 
 
@@ -43,7 +56,11 @@ def run(arguments: Sequence[str]) -> None:
     for words in (2, 1):
         name = " ".join(arguments[:words])
         if name in COMMANDS:
-            tyro.cli(COMMANDS[name].load(), prog=f"vma {name}", args=arguments[words:])
+            command, rest = COMMANDS[name], arguments[words:]
+            if command.parses:
+                command.load()(rest)
+            else:
+                tyro.cli(command.load(), prog=f"vma {name}", args=rest)
             return
     raise unknown_name("command", arguments[0], COMMANDS)
 

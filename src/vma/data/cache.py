@@ -1,0 +1,58 @@
+"""The user's cache: downloaded files, and decoded arrays that are quick to load the second time."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pooch
+
+from vma.data.arrays import read_npz
+from vma.errors import InputError
+
+LIMIT = 2**31
+
+
+def cache_folder() -> Path:
+    """The folder `VMA_CACHE` if set, else `variational-memory` in the user's cache."""
+    return Path(os.environ.get("VMA_CACHE") or pooch.os_cache("variational-memory")).expanduser()
+
+
+def cached_arrays(key: str, build: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """`build()`, or what it returned before for the same `key`; a damaged or absent entry is built anew.
+
+    `key` must name everything that the result depends on. Where the cache cannot be written, nothing is kept.
+    """
+    path = cache_folder() / "decoded" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
+    arrays = _kept(path)
+    if arrays is None:
+        arrays = build()
+        write_npz(path, arrays)
+    return arrays
+
+
+def _kept(path: Path) -> dict[str, np.ndarray] | None:
+    try:
+        return read_npz(path, LIMIT)
+    except InputError:
+        return None
+
+
+def write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write `arrays` to `path` at once or not at all; a folder that cannot be written is left alone."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    except OSError:
+        return
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+        temporary.replace(path)
+    except OSError:  # the disk is full: the arrays are still in hand
+        pass
+    finally:
+        temporary.unlink(missing_ok=True)

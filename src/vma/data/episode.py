@@ -1,0 +1,115 @@
+"""What a model is given at one step, and the random numbers that belong to a step."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+from vma.data.dataset import Dataset
+from vma.data.randomness import binarize, stream
+from vma.errors import InputError
+
+FEW_SHOT, RECALL, BATCH, BINARIZATION = range(1, 5)  # purposes: streams of different samplers never meet
+
+
+@dataclass(frozen=True)
+class Episode:
+    """Targets x and the memory M they are to be explained by; pixels 0 … 255.
+
+    Attributes:
+        targets: The images x.
+        target_labels: Class of each target, as a position in `classes`.
+        memory: The items m_1 … m_|M|; none where the memory is learned.
+        memory_labels: Class of each item, as a position in `classes`.
+        classes: The dataset's class at each position; empty where labels are positions in the memory.
+        target_indices: Which images of the dataset the targets are.
+        memory_indices: Which images of the dataset the memory items are.
+    """
+
+    targets: UInt8[np.ndarray, "batch height width"]
+    target_labels: Int[np.ndarray, "batch"]
+    memory: UInt8[np.ndarray, "items height width"]
+    memory_labels: Int[np.ndarray, "items"]
+    classes: Int[np.ndarray, "classes"]
+    target_indices: Int[np.ndarray, "batch"]
+    memory_indices: Int[np.ndarray, "items"]
+
+    def tensors(self, device: torch.device | str | None = None) -> "EpisodeTensors":
+        """The same episode for a model: images as float32 in [0, 1]."""
+        return EpisodeTensors(
+            targets=torch.from_numpy(self.targets).to(device).float().div_(255),
+            target_labels=torch.from_numpy(self.target_labels).to(device),
+            memory=torch.from_numpy(self.memory).to(device).float().div_(255),
+            memory_labels=torch.from_numpy(self.memory_labels).to(device),
+        )
+
+
+@dataclass(frozen=True)
+class EpisodeTensors:
+    """An episode as tensors; pixels in [0, 1]."""
+
+    targets: Float[Tensor, "batch height width"]
+    target_labels: Int[Tensor, "batch"]
+    memory: Float[Tensor, "items height width"]
+    memory_labels: Int[Tensor, "items"]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Which random numbers belong to a step of one process: number step · world + rank of the seed."""
+
+    seed: int
+    rank: int
+    world: int
+    stochastic_binarization: bool
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rank < self.world:
+            raise InputError(
+                f"Rank {self.rank} is not one of {self.world} processes: use 0 to {self.world - 1}."
+            )
+        stream(self.seed)
+
+    def index(self, step: int) -> int:
+        """step · world + rank."""
+        if step < 0:
+            raise InputError(f"Step {step} is negative: steps count from 0.")
+        return step * self.world + self.rank
+
+    def generator(self, purpose: int, step: int) -> np.random.Generator:
+        """The random numbers of this step, for one purpose."""
+        return stream(self.seed, self.index(step), purpose)
+
+    def images(
+        self, dataset: Dataset, indices: Int[np.ndarray, "images"], step: int
+    ) -> UInt8[np.ndarray, "images height width"]:
+        """The images at `indices`, binarized if so wished."""
+        images = dataset.images.take(indices, axis=0)
+        if not self.stochastic_binarization:
+            return images
+        return binarize(images, self.generator(BINARIZATION, step))
+
+    def episode(
+        self,
+        dataset: Dataset,
+        step: int,
+        *,
+        target_labels: Int[np.ndarray, "batch"],
+        memory_labels: Int[np.ndarray, "items"],
+        classes: Int[np.ndarray, "classes"],
+        target_indices: Int[np.ndarray, "batch"],
+        memory_indices: Int[np.ndarray, "items"],
+    ) -> Episode:
+        """The episode of these images, its targets and memory binarized independently."""
+        images = self.images(dataset, np.concatenate([target_indices, memory_indices]), step)
+        return Episode(
+            targets=images[: len(target_indices)],
+            target_labels=target_labels,
+            memory=images[len(target_indices) :],
+            memory_labels=memory_labels,
+            classes=classes,
+            target_indices=target_indices,
+            memory_indices=memory_indices,
+        )

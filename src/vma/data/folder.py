@@ -1,0 +1,165 @@
+"""A user's own images: one folder a class, `class/name.png`, of any mode and size."""
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image
+
+from vma.data.dataset import Dataset
+from vma.errors import InputError
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp")
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
+
+
+@dataclass(frozen=True)
+class FolderOptions:
+    """How images become ink on an empty background, in this order.
+
+    Attributes:
+        invert: Whether the ink is dark on light paper. `auto` decides for each image: its border is light.
+        crop: Cut each image to its ink (pixels of at least half the strongest), with a margin.
+        margin: Empty border left after cropping, as a share of the side.
+        binarize: Pixels of at least this share of full ink become 255 and the others 0; None keeps grey.
+        held_out: Share of the classes that only the part `test` has; the part `all` has every class.
+        seed: Decides which classes those are.
+        skip_unreadable: Load the rest where some images cannot be read, instead of stopping.
+    """
+
+    invert: Literal["auto", "yes", "no"] = "auto"
+    crop: bool = False
+    margin: float = 0.1
+    binarize: float | None = 0.5
+    held_out: float = 0.2
+    seed: int = 0
+    skip_unreadable: bool = False
+
+
+def load_folder(
+    part: str, folder: Path | None, *, size: int = 28, options: FolderOptions | None = None
+) -> Dataset:
+    """Images of `folder`, a class for each sub-folder, fitted into `size`×`size` without distortion."""
+    options = options or FolderOptions()
+    if folder is None or not folder.expanduser().is_dir():
+        raise InputError(
+            f"The dataset folder needs --data with a folder of class/name.png; {folder} is none."
+        )
+    if size < 1 or not 0 <= options.margin < 0.5:
+        raise InputError(f"Size {size} must be 1 or more and margin {options.margin} in [0, 0.5).")
+    paths = image_paths(folder.expanduser())
+    images = read_images(paths, folder, size, options)
+    names = [path.parent.name for path in images]
+    classes, labels = np.unique(names, return_inverse=True)
+    everything = Dataset(
+        name="folder",
+        split="all",
+        images=np.stack(list(images.values())),
+        labels=labels.astype(np.int64),
+        classes=tuple(classes.tolist()),
+        provenance=f"{folder}, {len(images)} of {len(paths)} images; {options}",
+    )
+    return everything if part == "all" else _part(everything, part, options)
+
+
+def _part(everything: Dataset, part: str, options: FolderOptions) -> Dataset:
+    count = round(options.held_out * len(everything.classes))
+    if not 0 < count < len(everything.classes):
+        raise InputError(
+            f"Holding out {options.held_out} of {len(everything.classes)} classes leaves no {part}: "
+            "use the part 'all', or another held_out."
+        )
+    train, test = everything.hold_out_classes(count, options.seed)
+    chosen = test if part == "test" else train
+    return chosen.subset_classes(chosen.classes, split=part)
+
+
+def image_paths(folder: Path) -> list[Path]:
+    """All `class/name.png` (or another suffix of SUFFIXES), sorted; hidden files are left out."""
+    found = (path for path in folder.glob("*/*") if path.suffix.lower() in SUFFIXES and path.name[0] != ".")
+    paths = sorted(path for path in found if path.parent.name[0] != ".")
+    if not paths:
+        raise InputError(f"{folder} holds no images as class/name.png: make one sub-folder for each class.")
+    return paths
+
+
+def read_images(
+    paths: list[Path], folder: Path, size: int, options: FolderOptions
+) -> dict[Path, UInt8[np.ndarray, "size size"]]:
+    """Each readable image by its path; the unreadable ones are counted and named in an error or a warning."""
+    images, bad = {}, []
+    for path in paths:
+        try:
+            images[path] = read_image(path, size, options)
+        except (
+            OSError,
+            ValueError,
+            SyntaxError,
+            Image.DecompressionBombError,
+            Image.DecompressionBombWarning,
+        ):
+            bad.append(str(path.relative_to(folder.expanduser())))
+    if bad:
+        names = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
+        message = f"{len(bad)} of {len(paths)} images in {folder} cannot be read: {names}"
+        if not (options.skip_unreadable and images):
+            raise InputError(f"{message}. Remove them, or load the rest with skip_unreadable.")
+        warnings.warn(f"{message}. They were left out.", stacklevel=4)
+    return images
+
+
+def read_image(path: Path, size: int, options: FolderOptions) -> UInt8[np.ndarray, "size size"]:
+    """One image as ink."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        with Image.open(path, formats=FORMATS) as image:
+            light = _lightness(image)
+    ink = 255 - light if _dark_on_light(light, options) else light
+    if options.crop:
+        ink = _crop(ink, options.margin)
+    small = _fit(ink, size)
+    if options.binarize is None:
+        return small
+    return np.where(small >= max(1, 255 * options.binarize), np.uint8(255), np.uint8(0))
+
+
+def _lightness(image: Image.Image) -> UInt8[np.ndarray, "height width"]:
+    """Grey levels, with transparent pixels as white paper and 16-bit images scaled to 8."""
+    if image.mode.startswith(("I", "F")):
+        values = np.asarray(image, dtype=np.float64)
+        top = 65535.0 if image.mode.startswith("I") else 1.0
+        return np.rint(np.clip(values / top, 0, 1) * 255).astype(np.uint8)
+    if image.has_transparency_data:
+        paper = Image.new("RGBA", image.size, "white")
+        image = Image.alpha_composite(paper, image.convert("RGBA"))
+    return np.array(image.convert("L"), dtype=np.uint8)
+
+
+def _dark_on_light(light: UInt8[np.ndarray, "height width"], options: FolderOptions) -> bool:
+    if options.invert != "auto":
+        return options.invert == "yes"
+    border = np.concatenate([light[0], light[-1], light[:, 0], light[:, -1]])
+    return bool(np.median(border) >= 128)
+
+
+def _crop(ink: UInt8[np.ndarray, "height width"], margin: float) -> UInt8[np.ndarray, "side side"]:
+    """The square around the ink, `margin` of its side empty on each edge."""
+    strong = ink >= max(1, int(ink.max()) / 2)
+    if not strong.any():
+        return ink
+    rows, columns = np.flatnonzero(strong.any(1)), np.flatnonzero(strong.any(0))
+    ink = ink[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    border = round(max(ink.shape) * margin / (1 - 2 * margin))
+    return np.pad(ink, border)
+
+
+def _fit(ink: UInt8[np.ndarray, "height width"], size: int) -> UInt8[np.ndarray, "size size"]:
+    """The image in the middle of an empty square, scaled by area."""
+    side = max(ink.shape)
+    top, left = (side - ink.shape[0]) // 2, (side - ink.shape[1]) // 2
+    square = np.zeros((side, side), dtype=np.uint8)
+    square[top : top + ink.shape[0], left : left + ink.shape[1]] = ink
+    return np.array(Image.fromarray(square).resize((size, size), Image.Resampling.BOX))

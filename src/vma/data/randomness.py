@@ -1,0 +1,27 @@
+"""Random streams that are the same on every machine, addressed by numbers instead of carried as state."""
+
+import numpy as np
+from jaxtyping import Int, UInt8
+
+from vma.errors import InputError
+
+
+def stream(seed: int, index: int = 0, purpose: int = 0) -> np.random.Generator:
+    """The generator number `index` of `seed`; different (seed, index, purpose) give independent streams."""
+    if not (0 <= seed < 2**63 and 0 <= index < 2**63):
+        raise InputError(f"Seed {seed} and step {index} must be whole numbers from 0 to 2^63 − 1.")
+    return np.random.Generator(np.random.Philox(key=[seed, purpose], counter=[0, 0, index, 0]))
+
+
+def permutation(count: int, seed: int, index: int = 0, purpose: int = 0) -> Int[np.ndarray, "count"]:
+    """A permutation of 0 … count − 1; from raw Philox words, so it is the same in every version of numpy."""
+    words = stream(seed, index, purpose).bit_generator.random_raw(count)
+    return np.argsort(words, kind="stable")
+
+
+def binarize(
+    images: UInt8[np.ndarray, "*batch height width"], generator: np.random.Generator
+) -> UInt8[np.ndarray, "*batch height width"]:
+    """255 with probability image / 255, else 0, for each pixel by itself (binary images stay as they are)."""
+    threshold = generator.integers(0, 255, size=images.shape, dtype=np.uint8)
+    return np.where(threshold < images, np.uint8(255), np.uint8(0))
