@@ -132,6 +132,11 @@ def test_masked_items_are_never_drawn_even_at_the_last_ulp() -> None:
     assert abs(share - wanted) < SIGMAS * math.sqrt(wanted * (1 - wanted) / 100_000)
 
 
+def test_a_distribution_that_is_not_a_number_still_gives_addresses() -> None:
+    drawn = AddressDistribution(torch.full((2, 5), torch.nan)).sample(3)
+    assert bool((drawn < 5).all())
+
+
 @given(st.integers(0, 2**31), st.integers(1, 7), st.booleans())
 def test_permuting_the_memory_permutes_q_and_keeps_the_bound(seed: int, items: int, masked: bool) -> None:
     torch.manual_seed(seed)

@@ -65,7 +65,8 @@ class AddressDistribution:
         uniform = torch.rand(shape, dtype=torch.float64, device=total.device, generator=generator)
         # Strictly below the total: an address of no mass at the end is never hit by a rounded-up product.
         point = torch.minimum(uniform * total, torch.nextafter(total, torch.zeros_like(total)))
-        return torch.searchsorted(cumulative, point, right=True)
+        # Probabilities that are NaN still give an address: the bound is then NaN, which training reports.
+        return torch.searchsorted(cumulative, point, right=True).clamp(max=cumulative.shape[-1] - 1)
 
     @torch.no_grad()
     def gumbel_noise(self, generator: torch.Generator | None = None) -> Float[Tensor, "*batch memory"]:

@@ -8,7 +8,9 @@ import msgspec
 from vma.errors import InputError, unknown_name
 from vma.similarity import similarity
 
+KINDS = ("vma", "vae", "soft-attention", "gmn")
 FAMILIES = ("convolutional", "mlp")
+READS = ("features", "pixels")
 STYLES = ("paper", "modern")
 PRIORS = ("learned", "flat")
 
@@ -18,6 +20,7 @@ class ModelConfig:
     """A model, in numbers and names; the defaults are the paper's for few-shot Omniglot.
 
     Attributes:
+        model: `vma`, or a baseline: `vae`, `soft-attention`, `gmn`.
         height: Pixels of an image, down.
         width: Pixels of an image, across.
         family: `convolutional` or `mlp`.
@@ -33,8 +36,10 @@ class ModelConfig:
             is shaped like an image.
         style: `paper` (ReLU), or `modern` (GroupNorm, SiLU and residual sums; convolutional only).
         ink: Expected share of ink, at which the output starts.
+        reads: What soft attention averages: `features` at every scale, or `pixels`.
     """
 
+    model: str = "vma"
     height: int = 26
     width: int = 26
     family: str = "convolutional"
@@ -49,6 +54,7 @@ class ModelConfig:
     item_size: int = 256
     style: str = "paper"
     ink: float = 0.14
+    reads: str = "features"
 
     def __post_init__(self) -> None:
         self.check_names()
@@ -58,8 +64,10 @@ class ModelConfig:
         """Refuse unknown names, listing the known ones."""
         similarity(self.similarity)
         for kind, name, names in (
+            ("model", self.model, KINDS),
             ("network family", self.family, FAMILIES),
             ("style", self.style, STYLES),
+            ("kind of reads", self.reads, READS),
             ("prior", self.prior, PRIORS),
         ):
             if name not in names:

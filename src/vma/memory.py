@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from vma.checks import as_images, as_tensor
+from vma.checks import as_images, as_tensor, check_shape
 from vma.errors import InputError
 
 
@@ -114,3 +114,17 @@ class LearnedMemory(nn.Module):
     def forward(self) -> Memory:
         """The memory as it is now; gradients flow to the parameter."""
         return Memory(self.items)
+
+
+def choose_memory(
+    memory: Memory | None, learned: LearnedMemory | None, shape: Sequence[int], like: Tensor
+) -> Memory:
+    """The memory that a model is to use: the given one, checked, with the type of `like`, or its learned one."""
+    if learned is not None:
+        if memory is not None:
+            raise InputError("This model has a learned memory of its own: leave the memory out.")
+        return learned()
+    if memory is None:
+        raise InputError("This model reads raw items: give it a memory, e.g. Memory.of(images).")
+    check_shape("memory items", memory.items, shape)
+    return memory.to(like)

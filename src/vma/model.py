@@ -14,7 +14,7 @@ from vma.config import ModelConfig
 from vma.errors import InputError
 from vma.estimators import Estimate, estimate, estimator
 from vma.latents import DiagonalGaussian, bernoulli_log_prob
-from vma.memory import LearnedMemory, Memory
+from vma.memory import LearnedMemory, Memory, choose_memory
 from vma.networks import build_networks
 from vma.reads import Reads, draw, gather
 from vma.similarity import similarity
@@ -48,14 +48,7 @@ class VMA(nn.Module):
 
     def memory(self, memory: Memory | None = None) -> Memory:
         """The memory to use: the given one, checked, or the model's own learned one."""
-        if self.learned_memory is not None:
-            if memory is not None:
-                raise InputError("This model has a learned memory of its own: leave the memory out.")
-            return self.learned_memory()
-        if memory is None:
-            raise InputError("This model reads raw items: give it a memory, e.g. Memory.of(images).")
-        check_shape("memory items", memory.items, self.config.item_shape)
-        return memory.to(next(self.parameters()))
+        return choose_memory(memory, self.learned_memory, self.config.item_shape, next(self.parameters()))
 
     def targets(self, x: Any) -> Float[Tensor, "batch height width"]:
         """Targets x, checked, with the type of the weights."""

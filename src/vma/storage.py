@@ -11,27 +11,27 @@ from safetensors.torch import save
 from vma.config import ModelConfig, config_from
 from vma.errors import InputError
 from vma.files import write_atomically
-from vma.model import VMA
+from vma.models import GenerativeModel, build_model
 
 FORMAT = "vma-model"
 VERSION = 1
 
 
-def save_model(model: VMA, path: str | Path) -> None:
+def save_model(model: GenerativeModel, path: str | Path) -> None:
     """Write `model` to `path`, atomically."""
     header = {
         "format": FORMAT,
         "version": str(VERSION),
-        "config": msgspec.json.encode(asdict(model.config)).decode(),
+        "config": msgspec.json.encode(model.config).decode(),
     }
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     write_atomically(Path(path), save(tensors, metadata=header))
 
 
-def load_model(path: str | Path) -> VMA:
+def load_model(path: str | Path) -> GenerativeModel:
     """The model in `path`, exactly as it was saved, with its weights' type."""
     config, tensors = read_model(Path(path))
-    model = VMA(config).to(next(iter(tensors.values())).dtype)
+    model = build_model(config).to(next(iter(tensors.values())).dtype)
     try:
         model.load_state_dict(tensors)
     except RuntimeError:

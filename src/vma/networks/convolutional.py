@@ -73,11 +73,16 @@ class Pyramid(nn.Module):
         return levels
 
 
-def head(inputs: int, hidden: int, outputs: int, scale: float = 1.0) -> nn.Sequential:
+def activation(style: str) -> nn.Module:
+    """ReLU, or SiLU for `modern`: with normalised maps, ReLU units die early and z is never used."""
+    return nn.SiLU() if style == "modern" else nn.ReLU()
+
+
+def head(config: ModelConfig, outputs: int, scale: float = 1.0) -> nn.Sequential:
     """The pyramid's end: flatten, one hidden fully-connected layer, `outputs` units."""
-    return nn.Sequential(
-        nn.Flatten(), linear(inputs, hidden), nn.ReLU(), linear(hidden, outputs, scale=scale)
-    )
+    hidden = config.hidden[0]
+    last = linear(hidden, outputs, scale=scale)
+    return nn.Sequential(nn.Flatten(), linear(flat_size(config), hidden), activation(config.style), last)
 
 
 class Embedding(nn.Module):
@@ -87,7 +92,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.first = convolution(1, config.maps)
         self.pyramid = Pyramid(config.maps, config.style)
-        self.head = head(flat_size(config), config.hidden[0], outputs)
+        self.head = head(config, outputs)
 
     def forward(self, image: Float[Tensor, "batch height width"]) -> Float[Tensor, "batch matching"]:
         """e = h(image)."""
@@ -118,6 +123,7 @@ class Decoder(nn.Module):
         self.hidden_z = linear(latent, hidden, shared=latent)
         self.hidden_m = linear(latent, hidden, shared=latent, bias=False)
         self.expand = linear(hidden, flat_size(config))
+        self.activation = activation(config.style)
         ends = list(zip(rows[:-1], columns[:-1], rows[1:], columns[1:], strict=True))[::-1]
         extras = [(up_r - 2 * r + 1, up_c - 2 * c + 1) for up_r, up_c, r, c in ends]
         self.layers_h = nn.ModuleList(upwards(maps, extras))
@@ -134,8 +140,8 @@ class Decoder(nn.Module):
         self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]
     ) -> Float[Tensor, "reads height width"]:
         """Logits; `item` as from `item()`, one row per read."""
-        hidden = torch.relu(self.hidden_z(z) + item[0])
-        h = torch.relu(self.expand(hidden)).unflatten(1, self.smallest)
+        hidden = self.activation(self.hidden_z(z) + item[0])
+        h = self.activation(self.expand(hidden)).unflatten(1, self.smallest)
         *layers, last = self.layers_h
         for layer, side, finish in zip(layers, item[1:-1], self.finishes, strict=True):
             h = finish(layer(h) + side, h)
@@ -152,16 +158,15 @@ class ConvolutionalNetworks(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        maps, hidden, latent = config.maps, config.hidden[0], config.latent
-        flat = flat_size(config)
+        maps, latent = config.maps, config.latent
         self.item_first = convolution(1, maps)
         self.item_pyramid = Pyramid(maps, config.style)
-        self.prior = head(flat, hidden, 2 * latent, HEAD_SCALE)
-        self.context = head(flat, hidden, latent)
+        self.prior = head(config, 2 * latent, HEAD_SCALE)
+        self.context = head(config, latent)
         self.encoder_x = convolution(1, maps, halves=2)
         self.encoder_m = convolution(1, maps, halves=2, bias=False)
         self.encoder_pyramid = Pyramid(maps, config.style)
-        self.encoder_head = head(flat, hidden, 2 * latent, HEAD_SCALE)
+        self.encoder_head = head(config, 2 * latent, HEAD_SCALE)
         self.decoder = Decoder(config)
 
     def embedding(self, shape: tuple[int, ...]) -> nn.Module:

@@ -12,9 +12,13 @@ def he_(weight: Tensor, fan_in: float | int, scale: float = 1.0) -> None:
         weight.normal_(0.0, scale * math.sqrt(2.0 / fan_in))
 
 
+class Head(nn.Linear):
+    """The last layer of a Gaussian's statistics, which starts small: μ near 0 and σ near 1."""
+
+
 def linear(inputs: int, outputs: int, *, shared: int = 0, bias: bool = True, scale: float = 1.0) -> nn.Linear:
     """A fully-connected layer; `shared` counts the inputs of its other half, if it is one of two."""
-    layer = nn.Linear(inputs, outputs, bias=bias)
+    layer = (nn.Linear if scale == 1.0 else Head)(inputs, outputs, bias=bias)
     he_(layer.weight, inputs + shared, scale)
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)

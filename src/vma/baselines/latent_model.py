@@ -1,0 +1,179 @@
+"""p(x|M) = ∫ p(z|M) p(x|z,M) dz: what the baselines share, a latent z and no address."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vma.bounds import BoundTerms, multi_sample_bound
+from vma.checks import as_images, check_samples, check_shape
+from vma.config import ModelConfig
+from vma.errors import InputError
+from vma.estimators import Estimate, estimate, estimator
+from vma.latents import DiagonalGaussian, bernoulli_log_prob
+from vma.memory import Memory
+from vma.model import Samples
+
+# Without an address there is nothing to score: every estimator of a multi-sample bound has the gradient of the
+# bound itself, which is the surrogate of this one.
+WITHOUT_SCORE = "gumbel"
+
+Condition = TypeVar("Condition")
+
+
+class LatentModel(nn.Module, ABC, Generic[Condition]):
+    """p(z|M), q(z|x,M) and p(x|z,M), behind the interface of `VMA`.
+
+    A final class says what it computes once per memory (`condition`) and how the three distributions follow
+    from that. With log p(a) = log q(a|x) = 0 the multi-sample bound is that of IWAE.
+    """
+
+    config: ModelConfig
+
+    @abstractmethod
+    def condition(self, memory: Memory | None = None) -> Condition:
+        """All that depends on M alone, computed once, whatever the number of targets and samples."""
+
+    @abstractmethod
+    def prior(self, condition: Condition) -> DiagonalGaussian:
+        """p(z|M), with one row for all targets or one for each."""
+
+    @abstractmethod
+    def posterior(self, x: Float[Tensor, "batch height width"], condition: Condition) -> DiagonalGaussian:
+        """q(z|x,M), with one row for each target."""
+
+    @abstractmethod
+    def decode(
+        self, z: Float[Tensor, "batch samples latent"], condition: Condition
+    ) -> Float[Tensor, "batch samples height width"]:
+        """Logits of p(x|z,M)."""
+
+    def targets(self, x: Any) -> Float[Tensor, "batch height width"]:
+        """Targets x, checked, with the type of the weights."""
+        images = as_images("targets", x)
+        check_shape("targets", images, self.config.image_shape)
+        return images.to(next(self.parameters()))
+
+    def noise(
+        self, batch: int, samples: int, generator: torch.Generator | None = None
+    ) -> Float[Tensor, "batch samples latent"]:
+        """ε ~ N(0, I), with the type of the weights."""
+        weight = next(self.parameters())
+        shape = (batch, samples, self.config.latent)
+        return torch.randn(shape, dtype=weight.dtype, device=weight.device, generator=generator)
+
+    def terms(
+        self,
+        x: Any,
+        memory: Memory | None = None,
+        samples: int = 4,
+        *,
+        sampling: str = "independent",
+        detach_q_z: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> BoundTerms:
+        """The terms of the bound at `samples` draws from q(z|x,M) per target.
+
+        Args:
+            x: Targets [B, height, width] in [0, 1].
+            memory: M.
+            samples: K.
+            sampling: `independent`, for there are no addresses to be drawn in another way.
+            detach_q_z: Hold q(z|x,M) fixed in log q(z|x,M), as `dreg` asks.
+            generator: Source of randomness.
+        """
+        check_samples(samples, 1, "A bound")
+        if sampling != "independent":
+            raise InputError(
+                f"This model has no addresses: sampling must be 'independent', not {sampling!r}."
+            )
+        x, condition = self.targets(x), self.condition(memory)
+        noise = self.noise(len(x), samples, generator)
+        return self.terms_at(x, condition, noise, detach_q_z=detach_q_z)
+
+    def terms_at(
+        self,
+        x: Float[Tensor, "batch height width"],
+        condition: Condition,
+        noise: Float[Tensor, "batch samples latent"],
+        *,
+        detach_q_z: bool = False,
+    ) -> BoundTerms:
+        """The terms at given `noise` of z; no randomness is left. The encoder runs once per target."""
+        p_z, q_z = (d.map(over_samples) for d in (self.prior(condition), self.posterior(x, condition)))
+        z = q_z.sample(noise)
+        log_p_x = bernoulli_log_prob(x, self.decode(z, condition))
+        none = torch.zeros_like(log_p_x)
+        return BoundTerms(
+            log_p_a=none,
+            log_q_a=none,
+            log_p_z=p_z.log_prob(z),
+            log_q_z=(q_z.detach() if detach_q_z else q_z).log_prob(z),
+            log_p_x=log_p_x,
+            log_mass=torch.full_like(log_p_x, -math.log(noise.shape[1])),
+            kl_z=q_z.kl(p_z).expand(log_p_x.shape),
+            z=z,
+        )
+
+    def forward(
+        self,
+        x: Any,
+        memory: Memory | None = None,
+        samples: int = 4,
+        *,
+        estimator_name: str = "vimco",
+        latent_gradient: str = "pathwise",
+        generator: torch.Generator | None = None,
+    ) -> Estimate:
+        """Bound and surrogate of one update: `(-model(x, memory).surrogate).backward()`.
+
+        Args:
+            x: Targets.
+            memory: M.
+            samples: K; 1 gives the ELBO.
+            estimator_name: One of `vma.ESTIMATORS`. Without an address all of them are the gradient of IWAE.
+            latent_gradient: `pathwise` or `dreg`.
+            generator: Source of randomness.
+        """
+        estimator(estimator_name)
+        dreg = latent_gradient == "dreg"
+        terms = self.terms(x, memory, samples, detach_q_z=dreg, generator=generator)
+        return estimate(terms, WITHOUT_SCORE, latent_gradient)
+
+    @torch.no_grad()
+    def bound(
+        self,
+        x: Any,
+        memory: Memory | None = None,
+        samples: int = 4,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, "batch"]:
+        """L = log 1/K Σ_k p(x,z_k|M) / q(z_k|x,M) for each target, with K = `samples`."""
+        return multi_sample_bound(self.terms(x, memory, samples, generator=generator))
+
+    @torch.no_grad()
+    def sample(
+        self, memory: Memory | None = None, samples: int = 16, *, generator: torch.Generator | None = None
+    ) -> Samples:
+        """z ~ p(z|M), x ~ p(x|z,M); the addresses are all 0, for there are none."""
+        check_samples(samples, 1, "Sampling")
+        condition = self.condition(memory)
+        z = self.prior(condition).map(over_samples).sample(self.noise(1, samples, generator))
+        probabilities = self.decode(z, condition).squeeze(0).sigmoid()
+        images = torch.bernoulli(probabilities, generator=generator)
+        return Samples(torch.zeros(samples, dtype=torch.int64, device=z.device), probabilities, images)
+
+
+def over_samples(rows: Float[Tensor, "#batch latent"]) -> Float[Tensor, "#batch 1 latent"]:
+    """One row per target, to be shared by its samples."""
+    return rows.unsqueeze(1)
+
+
+def standard_normal(weight: Tensor, latent: int) -> DiagonalGaussian:
+    """N(0, I), in one row for all targets, with the type of `weight`."""
+    zeros = weight.new_zeros(1, latent)
+    return DiagonalGaussian(zeros, zeros)

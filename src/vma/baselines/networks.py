@@ -1,0 +1,149 @@
+"""Parts of the families in `vma.networks`: q(z|x) and p(x|z) without m, and p(x|m,z) by itself."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vma.config import ModelConfig
+from vma.networks.convolutional import (
+    Decoder,
+    Embedding,
+    Finish,
+    Maps,
+    Pyramid,
+    activation,
+    convolution,
+    flat_size,
+    head,
+    scales,
+    upwards,
+)
+from vma.networks.initialisation import fill_bias, linear, log_odds
+from vma.networks.mlp import perceptron
+
+
+def encoder(config: ModelConfig, shape: tuple[int, ...], outputs: int, scale: float = 1.0) -> nn.Module:
+    """Things of `shape` → the family's layers → `outputs` units, the last layer multiplied by `scale`."""
+    if config.family == "mlp":
+        return nn.Sequential(nn.Flatten(), perceptron((math.prod(shape), *config.hidden, outputs), scale))
+    embedding = Embedding(config, outputs)
+    embedding.head = head(config, outputs, scale)
+    return embedding
+
+
+def features(config: ModelConfig) -> tuple[nn.Module, int]:
+    """ψ: an image → the family's layers up to the last hidden one, as a vector; and its size."""
+    if config.family == "convolutional":
+        return ConvolutionalFeatures(config), flat_size(config)
+    layers = perceptron((config.height * config.width, *config.hidden))
+    return nn.Sequential(nn.Flatten(), layers, nn.ReLU()), config.hidden[-1]
+
+
+def decoder(config: ModelConfig, inputs: int) -> nn.Module:
+    """A vector of `inputs` units → the family's layers backwards → logits of an image."""
+    if config.family == "convolutional":
+        return ConvolutionalDecoder(config, inputs)
+    layers = perceptron((inputs, *config.hidden[::-1], config.height * config.width))
+    fill_bias(layers[-1], log_odds(config.ink))
+    return nn.Sequential(layers, nn.Unflatten(1, config.image_shape))
+
+
+class ConvolutionalFeatures(nn.Module):
+    """The last level of an image's pyramid, flattened."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.first = convolution(1, config.maps)
+        self.pyramid = Pyramid(config.maps, config.style)
+
+    def forward(self, image: Float[Tensor, "batch height width"]) -> Float[Tensor, "batch features"]:
+        """ψ(image)."""
+        return self.pyramid(self.first(image.unsqueeze(1)))[-1].flatten(1)
+
+
+class ConvolutionalDecoder(nn.Module):
+    """v → hidden → smallest scale, then six layers up, as in `vma.networks.convolutional.Decoder`."""
+
+    def __init__(self, config: ModelConfig, inputs: int) -> None:
+        super().__init__()
+        rows, columns = scales(config.height)[::-1], scales(config.width)[::-1]
+        self.smallest = (config.maps, rows[0], columns[0])
+        self.hidden = linear(inputs, config.hidden[0])
+        self.expand = linear(config.hidden[0], flat_size(config))
+        self.activation = activation(config.style)
+        extras = [(rows[i + 1] - 2 * rows[i] + 1, columns[i + 1] - 2 * columns[i] + 1) for i in range(3)]
+        self.layers = nn.ModuleList(upwards(config.maps, extras))
+        for layer in self.layers:  # these counted m's half among their inputs
+            multiply_weight_(layer, math.sqrt(2.0))
+        self.finishes = nn.ModuleList(Finish(config.maps, config.style) for _ in range(5))
+        fill_bias(self.layers[-1], log_odds(config.ink))
+
+    def forward(self, v: Float[Tensor, "reads inputs"]) -> Float[Tensor, "reads height width"]:
+        """Logits."""
+        hidden = self.activation(self.hidden(v))
+        h: Maps = self.activation(self.expand(hidden)).unflatten(1, self.smallest)
+        *layers, last = self.layers
+        for layer, finish in zip(layers, self.finishes, strict=True):
+            h = finish(layer(h), h)
+        return last(h).squeeze(1)
+
+
+class ConvolutionalItemDecoder(nn.Module):
+    """p(x|m,z) of `ConvolutionalNetworks`, without the p(z|m) and q(z|m,x) that it lives with there."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.item_first = convolution(1, config.maps)
+        self.item_pyramid = Pyramid(config.maps, config.style)
+        self.context = head(config, config.latent)
+        self.decoder = Decoder(config)
+
+    def items(self, m: Float[Tensor, "items height width"]) -> tuple[Tensor, ...]:
+        """m's half of every layer."""
+        levels = self.item_pyramid(self.item_first(m.unsqueeze(1)))
+        return self.decoder.item(self.context(levels[-1]), levels)
+
+    def forward(
+        self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]
+    ) -> Float[Tensor, "reads height width"]:
+        """Logits; `item` as from `items()`, one row per read."""
+        return self.decoder(z, item)
+
+
+class MLPItemDecoder(nn.Module):
+    """p(x|m,z) of `MLPNetworks`, by itself."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        sizes = (*config.hidden[::-1], config.height * config.width)
+        item = math.prod(config.item_shape)
+        self.decoder_z = linear(config.latent, sizes[0], shared=item)
+        self.decoder_m = linear(item, sizes[0], shared=config.latent, bias=False)
+        self.decoder = perceptron(sizes)
+        fill_bias(self.decoder[-1], log_odds(config.ink))
+
+    def items(self, m: Float[Tensor, "items *item"]) -> tuple[Tensor, ...]:
+        """m's half of the first layer."""
+        return (self.decoder_m(m.flatten(1)),)
+
+    def forward(
+        self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]
+    ) -> Float[Tensor, "reads height width"]:
+        """Logits; `item` as from `items()`, one row per read."""
+        logits = self.decoder(torch.relu(self.decoder_z(z) + item[0]))
+        return logits.unflatten(1, self.config.image_shape)
+
+
+def item_decoder(config: ModelConfig) -> ConvolutionalItemDecoder | MLPItemDecoder:
+    """p(x|m,z) of the configured family."""
+    return MLPItemDecoder(config) if config.family == "mlp" else ConvolutionalItemDecoder(config)
+
+
+def multiply_weight_(layer: nn.Module, factor: float) -> None:
+    """w ← factor · w, in place."""
+    assert isinstance(layer.weight, nn.Parameter)
+    with torch.no_grad():
+        layer.weight.mul_(factor)

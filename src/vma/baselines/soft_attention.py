@@ -1,0 +1,98 @@
+"""p(z), p(x|z,m(z)) and q(z|x) with m(z) = Σ_a w_a(z) m_a: memory read by soft attention (Figure 1, left)."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from vma.addressing import AddressDistribution
+from vma.baselines.latent_model import LatentModel, standard_normal
+from vma.baselines.networks import encoder, item_decoder
+from vma.config import ModelConfig
+from vma.latents import DiagonalGaussian
+from vma.memory import LearnedMemory, Memory, choose_memory
+from vma.networks.convolutional import HEAD_SCALE
+from vma.networks.mlp import perceptron
+from vma.similarity import similarity
+
+
+@dataclass(frozen=True)
+class KeysAndValues:
+    """What attention needs of M, computed once per M.
+
+    Attributes:
+        keys: k_a, in the matching space.
+        values: What is averaged: the items themselves, or each item's half of every layer of the decoder.
+        mask: True where an item may be read; None where all may.
+    """
+
+    keys: Float[Tensor, "memory matching"]
+    values: tuple[Tensor, ...]
+    mask: Bool[Tensor, "_"] | None
+
+
+class SoftAttention(LatentModel[KeysAndValues]):
+    """w(z) = softmax_a S(m_a, e(z)), and a decoder that is given the weighted sum of what it reads from M.
+
+    Keys are h(m_a), as in VMA; the query e(z) can depend on nothing but z, as the weights are part of p(x|M).
+
+    `config.reads` says what is averaged. `features`: the decoder's features of each item, once per M, at every
+    scale. `pixels`: the raw items; the decoder's features are those of that one image. They are the same where
+    the decoder's features are linear in m, as in the `mlp` family, and where one item has all the weight.
+    `tied` and `prior` say nothing here.
+    """
+
+    def __init__(self, config: ModelConfig | None = None) -> None:
+        super().__init__()
+        self.config = config = config or ModelConfig()
+        self.encoder = encoder(config, config.image_shape, 2 * config.latent, HEAD_SCALE)
+        self.key = encoder(config, config.item_shape, config.matching)
+        self.query = perceptron((config.latent, config.hidden[0], config.matching))
+        self.similarity = similarity(config.similarity)
+        self.decoder = item_decoder(config)
+        learned = config.learned_items
+        self.learned_memory = LearnedMemory(learned, config.item_shape) if learned else None
+
+    def memory(self, memory: Memory | None = None) -> Memory:
+        """The memory to use: the given one, checked, or the model's own learned one."""
+        return choose_memory(memory, self.learned_memory, self.config.item_shape, next(self.parameters()))
+
+    def condition(self, memory: Memory | None = None) -> KeysAndValues:
+        """k_a and what is averaged, for all of M."""
+        memory = self.memory(memory)
+        keys = self.similarity.keys(self.key(memory.items))
+        features = self.config.reads == "features"
+        values = self.decoder.items(memory.items) if features else (memory.items,)
+        return KeysAndValues(keys, values, memory.mask)
+
+    def weights(self, z: Float[Tensor, "*batch latent"], condition: KeysAndValues) -> AddressDistribution:
+        """w_a(z) ∝ exp S(m_a, e(z))."""
+        scores = self.similarity.scores(condition.keys, self.query(z))
+        return AddressDistribution.of_scores(scores, condition.mask)
+
+    def attention(
+        self, z: Float[Tensor, "*batch latent"], memory: Memory | None = None
+    ) -> AddressDistribution:
+        """w(z) over the addresses of `memory`, to be looked at."""
+        return self.weights(z.to(next(self.parameters())), self.condition(memory))
+
+    def prior(self, condition: KeysAndValues | None = None) -> DiagonalGaussian:
+        """p(z) = N(0, I)."""
+        return standard_normal(next(self.parameters()), self.config.latent)
+
+    def posterior(
+        self, x: Float[Tensor, "batch height width"], condition: KeysAndValues | None = None
+    ) -> DiagonalGaussian:
+        """q(z|x)."""
+        return DiagonalGaussian.of_statistics(self.encoder(x))
+
+    def decode(
+        self, z: Float[Tensor, "batch samples latent"], condition: KeysAndValues
+    ) -> Float[Tensor, "batch samples height width"]:
+        """Logits of p(x|z,m(z)), m(z) the average of the values."""
+        flat = z.flatten(0, 1)
+        weights = self.weights(flat, condition).log_probs.exp()
+        read = tuple(torch.tensordot(weights, value, dims=1) for value in condition.values)
+        item = read if self.config.reads == "features" else self.decoder.items(read[0])
+        return self.decoder(flat, item).unflatten(0, z.shape[:2])
