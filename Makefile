@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 VMA_DATA ?= $(wildcard ../shared/data)
 export VMA_DATA
 
-.PHONY: install lint types test clean
+.PHONY: install lint types test quickstart clean
 
 install: $(VENV)/installed
 
@@ -24,6 +24,9 @@ types: install
 
 test: lint types
 	$(BIN)/python -m pytest --numprocesses 2 --jaxtyping-packages=vma,beartype.beartype
+
+quickstart: install
+	$(BIN)/vma quickstart
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -33,6 +33,16 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
+    "quickstart": Command(
+        "vma.quickstart:quickstart", "two minutes of training, then a report on what it does"
+    ),
+    "train": Command(
+        "vma.training.commands:train_command", "train a preset, or go on with a run", parses=True
+    ),
+    "presets": Command(
+        "vma.training.commands:presets_command", "every experiment, and what the paper reports"
+    ),
+    "runs": Command("vma.training.commands:runs_command", "the runs so far"),
     "info": Command("vma.storage:info", "describe a saved model: its configuration, size and memory"),
     "data list": Command(
         "vma.data.commands:list_datasets", "all datasets, whether they are here, how large they are"

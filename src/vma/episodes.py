@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int
@@ -15,6 +15,7 @@ from vma.errors import InputError, unknown_name
 __all__ = ["BatchSampler", "Episode", "EpisodeSampler", "EpisodeTensors", "RecallSampler", "Sampler"]
 
 
+@runtime_checkable
 class Sampler(Protocol):
     """What every sampler is: the episode of a step, the same whenever and wherever it is asked for."""
 

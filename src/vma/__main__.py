@@ -1,0 +1,5 @@
+"""`python -m vma`, which torchrun needs."""
+
+from vma.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Training: presets for every experiment, runs that survive anything."""

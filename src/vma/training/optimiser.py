@@ -1,0 +1,92 @@
+"""Optimisers, their rate over time, and the moving average of the weights."""
+
+import copy
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from vma.models import GenerativeModel
+from vma.networks.initialisation import Head
+from vma.training.muon import Muon
+from vma.training.settings import OptimiserSettings
+
+
+def build_optimisers(model: nn.Module, settings: OptimiserSettings) -> list[torch.optim.Optimizer]:
+    """Adam for everything, or Muon for the matrices and Adam for the rest; no decay on a learned memory."""
+    matrices = dict(muon_parameters(model)) if settings.name == "muon" else {}
+    rest = {name: p for name, p in model.named_parameters() if name not in matrices}
+    free = [p for name, p in rest.items() if name.startswith("learned_memory.")]
+    decayed = [p for name, p in rest.items() if not name.startswith("learned_memory.")]
+    groups = [
+        {"params": params, "weight_decay": decay}
+        for params, decay in ((decayed, settings.weight_decay), (free, 0.0))
+        if params
+    ]
+    adam = torch.optim.Adam(groups, lr=settings.rate, betas=(0.9, settings.beta2))
+    if not matrices:
+        return [adam]
+    kinds = transposed_kernels(model)
+    split = [
+        {
+            "params": [p for name, p in matrices.items() if (name in kinds) == transposed],
+            "transposed": transposed,
+        }
+        for transposed in (False, True)
+    ]
+    muon = Muon([g for g in split if g["params"]], settings.muon_rate, settings.weight_decay)
+    return [muon, adam]
+
+
+def muon_parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """Weights of convolutions and fully-connected layers, but for those with one map in or out and heads.
+
+    A head is the last layer of a Gaussian's statistics: it starts small and is left to Adam, as is e^p.
+    """
+    for name, module in model.named_modules():
+        layer = isinstance(module, nn.Conv2d | nn.ConvTranspose2d | nn.Linear) and not isinstance(
+            module, Head
+        )
+        if layer and min(module.weight.shape[:2]) > 1:
+            yield f"{name}.weight", module.weight
+
+
+def transposed_kernels(model: nn.Module) -> set[str]:
+    """Names of the weights of transposed convolutions."""
+    return {
+        f"{name}.weight" for name, module in model.named_modules() if isinstance(module, nn.ConvTranspose2d)
+    }
+
+
+def rate_factor(settings: OptimiserSettings, update: int, progress: float) -> float:
+    """What the rates are multiplied with at `update`, when a share `progress` of the run is done."""
+    warm = min(1.0, (update + 1) / settings.warmup) if settings.warmup else 1.0
+    if settings.schedule == "constant":
+        return warm
+    falling = 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+    return warm * (settings.floor + (1 - settings.floor) * falling)
+
+
+def set_rates(optimisers: list[torch.optim.Optimizer], factor: float) -> None:
+    """rate ← initial rate × factor, for every group."""
+    for optimiser in optimisers:
+        for group in optimiser.param_groups:
+            group.setdefault("initial_lr", group["lr"])
+            group["lr"] = group["initial_lr"] * factor
+
+
+class Average:
+    """θ̄ ← d θ̄ + (1 − d) θ, with d = min(decay, (1 + n) / (10 + n)), so that a short run is not held back."""
+
+    def __init__(self, model: GenerativeModel, decay: float) -> None:
+        self.decay = decay
+        self.model: GenerativeModel = copy.deepcopy(model).requires_grad_(False) if decay else model
+
+    @torch.no_grad()
+    def update(self, model: nn.Module, update: int) -> None:
+        """Move towards `model` after update number `update`."""
+        if self.decay:
+            decay = min(self.decay, (1 + update) / (10 + update))
+            ours: list[Tensor] = list(self.model.parameters())
+            torch._foreach_lerp_(ours, list(model.parameters()), 1 - decay)

@@ -1,0 +1,194 @@
+"""Every experiment of the paper as typed settings, derived from each other; each says what the paper reports."""
+
+from dataclasses import replace
+
+from vma.config import ModelConfig
+from vma.training.settings import DataSettings, EpisodeSettings, OptimiserSettings, TrainSettings
+
+PAPER_MLP = ModelConfig(height=28, width=28, family="mlp", hidden=(256, 128), latent=32, ink=0.13)
+PAPER_CONVOLUTIONAL = ModelConfig(maps=64)
+SMALL_CONVOLUTIONAL = ModelConfig(height=28, width=28, maps=32, ink=0.08)
+
+# --- MNIST ------------------------------------------------------------------------------------------------
+
+RECALL = TrainSettings(
+    model=PAPER_MLP,
+    data=DataSettings("binarized-mnist"),
+    episode=EpisodeSettings("recall", targets=32, shots=256),
+    updates=150_000,
+    log_every=200,
+)
+LEARNED = replace(RECALL, episode=EpisodeSettings("batch", targets=32), updates=300_000)
+
+
+def recall(items: int) -> TrainSettings:
+    """x drawn from a memory of `items` digits."""
+    return replace(
+        RECALL,
+        episode=replace(RECALL.episode, shots=items),
+        description=f"MNIST recall, |M| = {items}: the paper's NLL and KL_a approach log |M| (Figure 2A)",
+    )
+
+
+def learned(items: int) -> TrainSettings:
+    """A learned memory of `items` vectors."""
+    return replace(
+        LEARNED,
+        model=replace(PAPER_MLP, learned_items=items),
+        description=f"MNIST, learned |M| = {items}: the paper's KL_a is 2.5 ± 0.3 nats (Figure 2B)",
+    )
+
+
+MNIST = {
+    "mnist-recall": recall(256),
+    **{f"mnist-recall-{items}": recall(items) for items in (64, 512, 1024)},
+    **{f"mnist-learned-{items}": learned(items) for items in (64, 128, 256, 512, 1024)},
+    "mnist-vae": replace(
+        LEARNED,
+        model=replace(PAPER_MLP, model="vae"),
+        description="MNIST, no memory: the paper's NLL differs little from that with learned memory",
+    ),
+}
+
+# --- Omniglot 28×28, learned memory -------------------------------------------------------------------------
+
+OMNIGLOT28 = TrainSettings(
+    model=replace(SMALL_CONVOLUTIONAL, learned_items=256, ink=0.13),
+    data=DataSettings("omniglot28", stochastic_binarization=True),
+    episode=EpisodeSettings("batch", targets=32),
+    optimiser=OptimiserSettings(weight_decay=3e-4),
+    updates=300_000,
+    description="Omniglot 28×28, learned |M| = 256, 32 maps, L2 3e-4: the paper's test NLL is 103.6 (K = 5000)",
+)
+LEARNED_OMNIGLOT = {
+    "omniglot28-learned-256": OMNIGLOT28,
+    "omniglot28-learned-2048": replace(
+        OMNIGLOT28,
+        model=replace(OMNIGLOT28.model, learned_items=2048, maps=64),
+        optimiser=OptimiserSettings(),
+        description="Omniglot 28×28, learned |M| = 2048, no L2: the paper overfits, train NLL < 80, test > 150",
+    ),
+    "omniglot28-vae": replace(
+        OMNIGLOT28,
+        model=replace(OMNIGLOT28.model, learned_items=0, model="vae"),
+        description="Omniglot 28×28, no memory: the paper's training NLL is above that with learned memory",
+    ),
+}
+
+# --- Omniglot 26×26, few-shot -------------------------------------------------------------------------------
+
+PAPER_NLL = {1: "75.1", 4: "between 75.1 and 69.1", 8: "between 75.1 and 69.1", 16: "69.1"}
+FEW_SHOT = TrainSettings(
+    model=PAPER_CONVOLUTIONAL, data=DataSettings("omniglot", split="45-5"), updates=300_000, log_every=50
+)
+
+
+def few_shot(shots: int) -> TrainSettings:
+    """8 classes, 4 targets and `shots` items each."""
+    return replace(
+        FEW_SHOT,
+        episode=replace(FEW_SHOT.episode, shots=shots),
+        description=f"Omniglot 26×26, 8 classes × {shots} items, K = 4: the paper's test NLL is {PAPER_NLL[shots]}",
+    )
+
+
+FEW_SHOT_OMNIGLOT = {
+    **{f"omniglot-fewshot-{shots}": few_shot(shots) for shots in (1, 4, 8, 16)},
+    "omniglot-vae": replace(
+        FEW_SHOT,
+        model=replace(PAPER_CONVOLUTIONAL, model="vae"),
+        description="Omniglot 26×26, no memory: the paper's test NLL is 90.8",
+    ),
+    "omniglot-soft": replace(
+        FEW_SHOT,
+        model=replace(PAPER_CONVOLUTIONAL, model="soft-attention"),
+        episode=EpisodeSettings(classes=2, targets=4, shots=16),
+        description="Omniglot 26×26, soft attention, 2 classes × 16 items: the paper's test NLL is 73.4",
+    ),
+}
+
+# --- the comparison with Generative Matching Networks --------------------------------------------------------
+
+GMN_SPLIT = replace(
+    FEW_SHOT,
+    model=SMALL_CONVOLUTIONAL,
+    data=DataSettings("omniglot-gmn"),
+    optimiser=OptimiserSettings(weight_decay=3e-4),
+    description="GMN's split, 28×28: the paper's test NLL is 86.5 with 1 shot of 1 class, 73.9 with 19 (Table 1)",
+)
+GMN = {
+    "gmn-vma": GMN_SPLIT,
+    "gmn-gmn": replace(
+        GMN_SPLIT,
+        model=replace(SMALL_CONVOLUTIONAL, model="gmn"),
+        episode=EpisodeSettings(classes=2, targets=4, shots=5),
+        samples=1,
+        optimiser=OptimiserSettings(rate=1e-3, beta2=0.99, schedule="cosine", floor=0.1),
+        description="GMN's split, Generative Matching Networks: in the paper 83.3 after 1 image, 45.8 after 19",
+    ),
+    "gmn-vae": replace(
+        GMN_SPLIT,
+        model=replace(SMALL_CONVOLUTIONAL, model="vae"),
+        description="GMN's split, no memory: not in the paper",
+    ),
+}
+
+# --- glyphs, which need no file -----------------------------------------------------------------------------
+
+GLYPHS_DATA = DataSettings("glyphs", held_out=40)
+GLYPHS = {
+    name: replace(
+        settings,
+        data=GLYPHS_DATA,
+        model=replace(settings.model, maps=32),
+        description=f"invented characters, {what}: not in the paper",
+    )
+    for name, settings, what in (
+        ("glyphs-fewshot", FEW_SHOT_OMNIGLOT["omniglot-fewshot-4"], "8 classes × 4 items"),
+        ("glyphs-vae", FEW_SHOT_OMNIGLOT["omniglot-vae"], "no memory"),
+        ("glyphs-soft", FEW_SHOT_OMNIGLOT["omniglot-soft"], "soft attention"),
+    )
+}
+
+# --- small budgets ------------------------------------------------------------------------------------------
+
+FAST_OPTIMISER = OptimiserSettings(
+    name="muon", rate=2e-3, muon_rate=0.02, beta2=0.99, warmup=200, schedule="cosine", average=0.999
+)
+
+
+def fast(settings: TrainSettings) -> TrainSettings:
+    """The same for a small budget: 32 maps, modern layers, Muon, DReG, warm-up and decay, averaged weights."""
+    model = replace(settings.model, maps=32, style="modern")
+    decay = settings.optimiser.weight_decay
+    return replace(
+        settings,
+        model=model,
+        optimiser=replace(FAST_OPTIMISER, weight_decay=decay),
+        latent_gradient="dreg",
+        updates=10_000,
+        description=f"{settings.description}; here for a small budget, with 32 maps",
+    )
+
+
+def fast_recall(settings: TrainSettings) -> TrainSettings:
+    """Recall for a small budget: the paper's networks with Muon, warm-up and decay."""
+    return replace(
+        settings,
+        optimiser=FAST_OPTIMISER,
+        updates=10_000,
+        description=f"{settings.description}; here for a small budget",
+    )
+
+
+def named() -> dict[str, TrainSettings]:
+    """All presets, each knowing its name."""
+    presets = {**MNIST, **LEARNED_OMNIGLOT, **FEW_SHOT_OMNIGLOT, **GMN, **GLYPHS}
+    for name in [*FEW_SHOT_OMNIGLOT, "gmn-vma", "gmn-vae", *GLYPHS]:
+        presets[f"{name}-fast"] = fast(presets[name])
+    for name in [name for name in MNIST if "recall" in name]:
+        presets[f"{name}-fast"] = fast_recall(presets[name])
+    return {name: replace(settings, preset=name) for name, settings in presets.items()}
+
+
+PRESETS = named()

@@ -1,0 +1,72 @@
+"""One process or many: the same command, alone or under torchrun."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from vma.errors import InputError
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Which process this is, of how many, and its device."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes the files."""
+        return self.rank == 0
+
+    def share(self, model: nn.Module) -> nn.Module:
+        """The model, with gradients averaged over processes if there are several."""
+        if self.world == 1:
+            return model
+        ids = [self.device.index] if self.device.type == "cuda" else None
+        return DistributedDataParallel(model, device_ids=ids)
+
+    def any(self, flag: bool) -> bool:
+        """Whether any process raises the flag: all stop together, or none."""
+        if self.world == 1:
+            return flag
+        shared = torch.tensor(float(flag), device=self.device)
+        dist.all_reduce(shared, dist.ReduceOp.MAX)
+        return bool(shared.item())
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto`: this process's GPU if there is one, else the CPU."""
+    if name == "auto":
+        name = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.device(name)
+    except RuntimeError:
+        raise InputError(f"Unknown device {name!r}: use auto, cpu, cuda or cuda:N.") from None
+
+
+@contextmanager
+def processes(device: str = "auto") -> Iterator[Processes]:
+    """The processes that torchrun started, joined; or this one alone."""
+    chosen = choose_device(device)
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world == 1:
+        yield Processes(0, 1, chosen)
+        return
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
+    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    try:
+        if dist.get_world_size() != world:
+            raise InputError(f"torchrun promised {world} processes, but {dist.get_world_size()} joined.")
+        yield Processes(dist.get_rank(), world, chosen)
+        dist.barrier()
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,147 @@
+"""What a run is made of: model, data, episodes, optimiser and their numbers, typed and frozen."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from vma.config import ModelConfig
+from vma.errors import InputError, unknown_name
+from vma.estimators import LATENT_GRADIENTS, estimator
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Which images a run is trained on; test classes are never touched.
+
+    Attributes:
+        name: A dataset of `vma data list`.
+        split: How its classes are divided; None for the dataset's default.
+        size: Side of the images; None for the dataset's default.
+        held_out: Training classes kept apart for validation, where the data has no validation part.
+        stochastic_binarization: Draw pixels as 0 or 1 at each step anew, grey levels being probabilities.
+    """
+
+    name: str = "omniglot"
+    split: str | None = None
+    size: int | None = None
+    held_out: int = 60
+    stochastic_binarization: bool = False
+
+
+@dataclass(frozen=True)
+class EpisodeSettings:
+    """What one update looks at.
+
+    Attributes:
+        kind: `few-shot` (targets and memory items of the same classes), `recall` (targets out of the memory), or
+            `batch` (targets alone: learned memory, VAE).
+        classes: Classes of a few-shot episode.
+        targets: Targets of each class; of the whole episode for `recall` and `batch`.
+        shots: Memory items of each class; |M| for `recall`; unused for `batch`.
+    """
+
+    kind: Literal["few-shot", "recall", "batch"] = "few-shot"
+    classes: int = 8
+    targets: int = 4
+    shots: int = 4
+
+    def __post_init__(self) -> None:
+        for name in ("classes", "targets", "shots"):
+            if getattr(self, name) < 1:
+                raise InputError(f"episode.{name} must be at least 1, not {getattr(self, name)}.")
+
+
+@dataclass(frozen=True)
+class OptimiserSettings:
+    """How the parameters move.
+
+    Attributes:
+        name: `adam`, or `muon` for the matrices with Adam for all else.
+        rate: Learning rate of Adam.
+        muon_rate: Learning rate of Muon.
+        beta2: Adam's second decay.
+        weight_decay: L2 penalty on all parameters but a learned memory.
+        warmup: Updates over which the rate rises from zero.
+        schedule: `constant`, or `cosine` to `floor` times the rate at the end of the updates or of the minutes.
+        floor: See `schedule`.
+        clip: Largest norm of a gradient; 0 for no limit.
+        average: Decay of the moving average of the weights that is validated and saved; 0 for none.
+    """
+
+    name: Literal["adam", "muon"] = "adam"
+    rate: float = 3e-4
+    muon_rate: float = 0.02
+    beta2: float = 0.999
+    weight_decay: float = 0.0
+    warmup: int = 0
+    schedule: Literal["constant", "cosine"] = "constant"
+    floor: float = 0.02
+    clip: float = 0.0
+    average: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.rate <= 0 or self.muon_rate <= 0:
+            raise InputError("optimiser.rate and optimiser.muon_rate must be positive.")
+        if not 0 <= self.average < 1 or not 0 <= self.beta2 < 1 or not 0 <= self.floor <= 1:
+            raise InputError("optimiser.average and beta2 lie in [0, 1), and floor in [0, 1].")
+        if min(self.warmup, self.clip, self.weight_decay) < 0:
+            raise InputError("optimiser.warmup, clip and weight_decay must not be negative.")
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """A run, whole: what is saved with it and what it can be repeated from.
+
+    Attributes:
+        preset: Name of the preset it was derived from.
+        description: What the paper does and reports, in a line.
+        model: The model.
+        data: The images.
+        episode: What one update looks at.
+        optimiser: How the parameters move.
+        samples: K.
+        estimator: Gradient estimator.
+        latent_gradient: `pathwise` or `dreg`.
+        updates: Number of updates.
+        minutes: Time budget; 0 for none. The run ends with what comes first.
+        seed: Seed of everything random.
+        threads: Threads of torch; 0 for torch's own choice.
+        precision: `float32`, or `bfloat16` mixed precision where the device has it.
+        log_every: Updates between two lines of metrics.
+        validate_every: Updates between two validations.
+        checkpoint_every: Updates between two checkpoints.
+        checkpoint_minutes: Minutes after which a checkpoint is due in any case.
+        picture_minutes: Minutes between two drawings of curves and samples; 0 for none.
+    """
+
+    preset: str = ""
+    description: str = ""
+    model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataSettings = field(default_factory=DataSettings)
+    episode: EpisodeSettings = field(default_factory=EpisodeSettings)
+    optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)
+    samples: int = 4
+    estimator: str = "vimco"
+    latent_gradient: str = "pathwise"
+    updates: int = 100_000
+    minutes: float = 0.0
+    seed: int = 0
+    threads: int = 0
+    precision: Literal["float32", "bfloat16"] = "float32"
+    log_every: int = 50
+    validate_every: int = 1000
+    checkpoint_every: int = 2000
+    checkpoint_minutes: float = 5.0
+    picture_minutes: float = 5.0
+
+    def __post_init__(self) -> None:
+        estimator(self.estimator)
+        if self.latent_gradient not in LATENT_GRADIENTS:
+            raise unknown_name("latent gradient", self.latent_gradient, LATENT_GRADIENTS)
+        for name in ("samples", "updates", "log_every", "validate_every", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        if (
+            min(self.minutes, self.picture_minutes, self.seed, self.threads) < 0
+            or self.checkpoint_minutes <= 0
+        ):
+            raise InputError("Times, seed and threads must not be negative, and checkpoint_minutes not 0.")

@@ -1,0 +1,87 @@
+"""The episodes of a run: for training, and on held-out training classes for validation."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from vma.data import DATASETS, Dataset, load_dataset
+from vma.episodes import BatchSampler, Episode, EpisodeSampler, RecallSampler, Sampler
+from vma.errors import unknown_name
+from vma.memory import Memory
+from vma.training.settings import TrainSettings
+
+VALIDATION_SEED = 1_000_003  # added to the seed: validation episodes are never training ones
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Where a run's episodes come from, and the size of its images."""
+
+    train: Sampler
+    valid: Sampler
+    size: tuple[int, int]
+
+
+def open_streams(settings: TrainSettings, data: Path | None, rank: int = 0, world: int = 1) -> Streams:
+    """Training and validation episodes; the test part of the data is never loaded."""
+    kept, held_out = datasets(settings, data)
+    train = sampler(settings, kept, settings.seed, rank, world)
+    valid = sampler(settings, held_out, settings.seed + VALIDATION_SEED, 0, 1)
+    return Streams(train, valid, kept.size)
+
+
+def datasets(settings: TrainSettings, data: Path | None) -> tuple[Dataset, Dataset]:
+    """(for training, for validation): the data's own validation part, or held-out training classes."""
+    chosen = settings.data
+    if chosen.name not in DATASETS:
+        raise unknown_name("dataset", chosen.name, DATASETS)
+    train = load_dataset(chosen.name, "train", size=chosen.size, split=chosen.split, data=data)
+    if "valid" in DATASETS[chosen.name].parts:
+        return train, load_dataset(chosen.name, "valid", size=chosen.size, split=chosen.split, data=data)
+    if train.labels is not None and settings.episode.kind == "few-shot":
+        return train.hold_out_classes(chosen.held_out, settings.seed)
+    return hold_out_images(train, len(train) // 20, settings.seed)
+
+
+def hold_out_images(dataset: Dataset, count: int, seed: int) -> tuple[Dataset, Dataset]:
+    """(kept, held out): `count` random images apart, where episodes do not go by class."""
+    order = np.random.default_rng(seed).permutation(len(dataset))
+    kept, held_out = np.sort(order[count:]), np.sort(order[:count])
+    return (
+        dataset.subset_images(kept, f"{dataset.split}/kept"),
+        dataset.subset_images(held_out, f"{dataset.split}/held-out"),
+    )
+
+
+def sampler(settings: TrainSettings, dataset: Dataset, seed: int, rank: int, world: int) -> Sampler:
+    """The sampler that the episode's settings ask for."""
+    episode, binarize = settings.episode, settings.data.stochastic_binarization
+    if episode.kind == "few-shot":
+        return EpisodeSampler(
+            dataset, classes=episode.classes, targets=episode.targets, shots=episode.shots,
+            seed=seed, rank=rank, world=world, stochastic_binarization=binarize,
+        )  # fmt: skip
+    if episode.kind == "recall":
+        return RecallSampler(
+            dataset, memory=episode.shots, targets=episode.targets,
+            seed=seed, rank=rank, world=world, stochastic_binarization=binarize,
+        )  # fmt: skip
+    return BatchSampler(
+        dataset, batch=episode.targets, seed=seed, rank=rank, world=world, stochastic_binarization=binarize
+    )
+
+
+def for_model(episode: Episode, device: torch.device) -> tuple[torch.Tensor, Memory | None]:
+    """Targets and memory on `device`; None where the memory is learned or there is none."""
+    tensors = episode.tensors(device)
+    if len(tensors.memory) == 0:
+        return tensors.targets, None
+    return tensors.targets, Memory(tensors.memory, tensors.memory_labels)
+
+
+def generator(seed: int, update: int, rank: int, device: torch.device) -> torch.Generator:
+    """The randomness of one update: a function of seed, update and rank, so that there is no state to save."""
+    mixed = np.random.SeedSequence([seed, update, rank]).generate_state(1, np.uint64)
+    return torch.Generator(device).manual_seed(int(mixed[0]))

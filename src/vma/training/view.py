@@ -1,0 +1,184 @@
+"""Seeing a run: a live view in a terminal, plain lines in a pipe, TensorBoard in both."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, runtime_checkable
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from vma.training.runs import Run
+from vma.training.settings import TrainSettings
+
+SHOWN = {
+    "nll": ("NLL (nats)", "negative K-sample bound: lower is better"),
+    "reconstruction": ("reconstruction", "E log p(x|m,z)"),
+    "kl_a": ("KL_a", "nats that reading the memory was worth"),
+    "kl_z": ("KL_z", "nats that z had to add"),
+    "entropy_q_a": ("H(q(a|x))", "0 when it knows where to look"),
+    "entropy_p_a": ("H(p(a))", "log |M| when flat"),
+    "effective_samples": ("effective samples", "of the K drawn"),
+    "gradient_norm": ("gradient norm", "watch for jumps"),
+    "valid_nll": ("NLL, held-out classes", "of the training part"),
+}
+
+
+@runtime_checkable
+class View(Protocol):
+    """Something that shows a run's progress."""
+
+    def show(self, row: dict[str, Any]) -> None:
+        """Show a line of metrics."""
+
+    def ended(self, update: int, interrupted: bool) -> None:
+        """Say how the run ended."""
+
+
+class Pace:
+    """Updates per second and time left, from the lines seen so far."""
+
+    def __init__(self, settings: TrainSettings) -> None:
+        self.settings = settings
+        self.last: tuple[int, float] | None = None
+        self.rate = 0.0
+
+    def see(self, row: dict[str, Any]) -> None:
+        """Learn from a line."""
+        update, seconds = row["update"], row["seconds"]
+        before = self.last or (0, 0.0)
+        if seconds > before[1]:
+            self.rate = (update - before[0]) / (seconds - before[1])
+        self.last = (update, seconds)
+
+    def left(self) -> float:
+        """Seconds left, by updates or by the time budget, whichever ends first."""
+        update, seconds = self.last or (0, 0.0)
+        by_updates = (self.settings.updates - update) / self.rate if self.rate else float("inf")
+        by_time = 60 * self.settings.minutes - seconds if self.settings.minutes else float("inf")
+        return max(0.0, min(by_updates, by_time))
+
+    def share(self) -> float:
+        """Share of the run that is done."""
+        update, seconds = self.last or (0, 0.0)
+        by_time = seconds / (60 * self.settings.minutes) if self.settings.minutes else 0.0
+        return min(1.0, max(update / self.settings.updates, by_time))
+
+
+def clock(seconds: float) -> str:
+    """1:02:03."""
+    if seconds == float("inf"):
+        return "?"
+    whole = int(seconds)
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+class SilentView:
+    """Shows nothing."""
+
+    def show(self, row: dict[str, Any]) -> None:
+        """Nothing."""
+
+    def ended(self, update: int, interrupted: bool) -> None:
+        """Nothing."""
+
+
+class PlainView:
+    """One line of text for each line of metrics."""
+
+    def __init__(self, settings: TrainSettings, run: Run) -> None:
+        self.run, self.pace = run, Pace(settings)
+        print(f"{settings.preset or 'run'} -> {run.folder}", flush=True)
+
+    def show(self, row: dict[str, Any]) -> None:
+        """Print a line."""
+        self.pace.see(row)
+        parts = [f"update {row['update']}", f"nll {row['nll']:.2f}", f"kl_a {row['kl_a']:.2f}"]
+        parts += [
+            f"kl_z {row['kl_z']:.2f}",
+            f"{self.pace.rate:.1f} updates/s",
+            f"left {clock(self.pace.left())}",
+        ]
+        if "valid_nll" in row:
+            parts.insert(2, f"valid {row['valid_nll']:.2f}")
+        print("  ".join(parts), flush=True)
+
+    def ended(self, update: int, interrupted: bool) -> None:
+        """Print the last line."""
+        print(ending(self.run, update, interrupted), flush=True)
+
+
+class LiveView:
+    """A table of the latest metrics under a bar, redrawn in place."""
+
+    def __init__(self, settings: TrainSettings, run: Run, live: Live) -> None:
+        self.settings, self.run, self.live, self.pace = settings, run, live, Pace(settings)
+        self.latest: dict[str, Any] = {}
+        columns = (TextColumn("{task.description}"), BarColumn(None), TextColumn("{task.fields[text]}"))
+        self.bar = Progress(*columns, TimeElapsedColumn(), console=live.console)
+        self.task = self.bar.add_task(settings.preset or "training", total=1.0, text="")
+        self.live.update(self.bar)
+
+    def show(self, row: dict[str, Any]) -> None:
+        """Redraw."""
+        self.pace.see(row)
+        self.latest |= row
+        text = f"update {row['update']}  {self.pace.rate:.1f}/s  left {clock(self.pace.left())}"
+        self.bar.update(self.task, completed=self.pace.share(), text=text)
+        self.live.update(Group(self.bar, self.table()))
+
+    def table(self) -> Table:
+        """The latest value of every metric and what it means."""
+        table = Table(box=None, padding=(0, 2), show_header=False)
+        for key, (label, meaning) in SHOWN.items():
+            if key in self.latest:
+                table.add_row(label, f"{self.latest[key]:.2f}", f"[dim]{meaning}[/dim]")
+        return table
+
+    def ended(self, update: int, interrupted: bool) -> None:
+        """Print the last line under the table."""
+        self.live.console.print(ending(self.run, update, interrupted), highlight=False)
+
+
+def ending(run: Run, update: int, interrupted: bool) -> str:
+    """How a run ended, and how to go on."""
+    if interrupted:
+        return f"Stopped at update {update}, saved. Go on with: vma train --resume {run.folder}"
+    return f"Done: {update} updates. The model is {run.model_file}"
+
+
+class WithTensorBoard:
+    """Passes everything on, and writes it for TensorBoard too."""
+
+    def __init__(self, inner: View, run: Run) -> None:
+        from tensorboard.summary import Writer
+
+        self.inner, self.writer = inner, Writer(str(run.folder / "tensorboard"))
+
+    def show(self, row: dict[str, Any]) -> None:
+        """Write scalars."""
+        for key, value in row.items():
+            if key != "update":
+                self.writer.add_scalar(key, value, row["update"])
+        self.writer.flush()
+        self.inner.show(row)
+
+    def ended(self, update: int, interrupted: bool) -> None:
+        """Close the file."""
+        self.writer.close()
+        self.inner.ended(update, interrupted)
+
+
+@contextmanager
+def make_view(settings: TrainSettings, run: Run, quiet: bool) -> Iterator[View]:
+    """Live in a terminal, plain lines elsewhere, nothing if `quiet`."""
+    if quiet:
+        yield SilentView()
+    elif sys.stdout.isatty():
+        with Live(console=Console(), refresh_per_second=4) as live:
+            yield WithTensorBoard(LiveView(settings, run, live), run)
+    else:
+        yield WithTensorBoard(PlainView(settings, run), run)

@@ -1,0 +1,28 @@
+"""The first thing that a new user runs, from training to the page, in a few seconds."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+import vma.report
+from vma.cli import run
+
+
+def test_quickstart_trains_measures_and_writes_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.set_default_dtype(torch.float32)
+    brief = partial(vma.report.measure, episodes=2, samples=2, trials=10)
+    monkeypatch.setattr(vma.report, "measure", brief)
+    run(["quickstart", "--minutes", "0.2", "--folder", str(tmp_path / "first")])
+    printed = capsys.readouterr().out
+    assert "5-way 1-shot" in printed
+    assert f"The report: {tmp_path / 'first' / 'report.html'}" in printed
+    findings = json.loads((tmp_path / "first" / "findings.json").read_text())
+    assert findings["training"]["updates"] == findings["training"]["vae_updates"] > 0
+    assert findings["unseen_classes"] == 100
+    page = (tmp_path / "first" / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 3

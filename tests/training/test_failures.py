@@ -1,0 +1,162 @@
+"""What can go wrong with a run is said in one sentence, and nothing is overwritten."""
+
+import errno
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.training.small import fit, losses, small
+from vma import InputError
+from vma.training.loop import train
+from vma.training.runs import Run, settings_from
+from vma.training.settings import OptimiserSettings, TrainSettings
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Run:
+    return fit(small(updates=10), tmp_path / "run")
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def test_a_folder_with_a_run_is_not_overwritten(finished: Run) -> None:
+    before = content(finished.folder)
+    with pytest.raises(InputError, match="already holds a run: continue it with 'vma train --resume"):
+        fit(small(), finished.folder)
+    assert content(finished.folder) == before
+
+
+def test_a_run_in_use_is_left_alone(finished: Run) -> None:
+    before = content(finished.folder)
+    with finished.lock():
+        assert finished.is_locked()
+        with pytest.raises(InputError, match="in use by another process"):
+            fit(small(), finished.folder, resume=True)
+    assert not finished.is_locked()
+    assert content(finished.folder) == before
+
+
+def test_a_run_of_a_newer_version_is_refused(finished: Run) -> None:
+    record = json.loads(finished.settings_file.read_text())
+    finished.settings_file.write_text(json.dumps({**record, "version": 99}))
+    with pytest.raises(InputError, match=r"newer vma .*update vma"):
+        finished.settings()
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(finished: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = finished.checkpoint_file.read_bytes()
+    calls = [0]
+
+    def full(handle: int) -> None:
+        calls[0] += 1
+        if calls[0] > 1:  # the metrics are cut back first; the checkpoint is the first to fail
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match=r"Cannot write .*checkpoint.safetensors: No space left on device"):
+        fit(small(updates=20), finished.folder, resume=True)
+    assert finished.checkpoint_file.read_bytes() == before
+    monkeypatch.undo()
+    assert [row["update"] for row in fit(small(updates=20), finished.folder, resume=True).metrics()][-1] == 20
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match="Cannot write to the run folder"):
+        fit(small(), tmp_path / "file" / "run")
+
+
+def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, *arguments: object, **options: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(InputError, match=r"Cannot write to the run folder .*: Permission denied"):
+        fit(small(), tmp_path / "run")
+
+
+def test_a_loss_that_is_not_finite_names_step_terms_and_checkpoint(tmp_path: Path) -> None:
+    run = fit(small(updates=8), tmp_path / "run")
+    before = run.checkpoint_file.read_bytes()
+    rates = OptimiserSettings(name="muon", rate=1e35, muon_rate=1e35, average=0.9)
+    wild = small(updates=500, optimiser=rates, checkpoint_every=1000)
+    with pytest.raises(
+        InputError, match=r"not finite at update \d+ \(means: log_p_a .*log_p_x .*at update 8"
+    ) as e:
+        fit(wild, run.folder, resume=True)
+    assert "Lower the rate" in str(e.value)
+    assert run.checkpoint_file.read_bytes() == before
+
+
+def test_a_damaged_checkpoint(finished: Run) -> None:
+    finished.checkpoint_file.write_bytes(finished.checkpoint_file.read_bytes()[:-5])
+    with pytest.raises(InputError, match="not a checkpoint, or is damaged"):
+        fit(small(), finished.folder, resume=True)
+    finished.model_file.replace(finished.checkpoint_file)
+    with pytest.raises(InputError, match="not a checkpoint of a vma run"):
+        fit(small(), finished.folder, resume=True)
+
+
+def test_a_checkpoint_of_other_settings(finished: Run) -> None:
+    other = small(model=replace(small().model, latent=5))
+    with pytest.raises(InputError, match="does not fit the settings of its run"):
+        fit(other, finished.folder, resume=True)
+
+
+def test_a_metrics_line_cut_short_is_written_again(finished: Run) -> None:
+    with finished.metrics_file.open("a") as file:
+        file.write('{"update": 15, "nl')
+    run = fit(small(updates=15), finished.folder, resume=True)
+    assert [row["update"] for row in run.metrics()] == [5, 10, 15]
+
+
+def test_no_run_at_all(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="There is no run in"):
+        Run(tmp_path).settings()
+
+
+def test_settings_survive_the_file(finished: Run) -> None:
+    assert finished.settings() == small(updates=10)
+    record = finished.record()
+    assert {"vma", "torch", "python", "revision", "started"} <= record.keys()
+    assert losses(finished)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"update": 3}, "Unknown setting 'update'.*Did you mean 'updates'"),
+        ({"optimiser": {"ratte": 3}}, "Unknown setting 'optimiser.ratte'.*Did you mean 'optimiser.rate'"),
+        ({"model": {"mapps": 3}}, "Unknown setting 'model.mapps'"),
+        ({"updates": "many"}, r"wrong type.*updates"),
+        ({"optimiser": {"name": "sgd"}}, r"wrong type.*optimiser.name"),
+        ({"estimator": "vimcoo"}, "Unknown estimator"),
+        ({"latent_gradient": "x"}, "Unknown latent gradient"),
+        ({"updates": 0}, "updates must be at least 1"),
+        ({"minutes": -1.0}, "Times, seed and threads must not be negative"),
+        ({"episode": {"shots": 0}}, "episode.shots must be at least 1"),
+        ({"optimiser": {"rate": 0.0}}, "must be positive"),
+        ({"optimiser": {"average": 1.0}}, r"\[0, 1\)"),
+        ({"optimiser": {"clip": -1.0}}, "must not be negative"),
+    ],
+)
+def test_bad_settings(values: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        settings_from(values)
+
+
+def test_mixed_precision_needs_a_device_that_has_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs a GPU"):
+        fit(small(precision="bfloat16"), tmp_path / "run")
+
+
+def test_an_unknown_device_and_dataset(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Unknown device"):
+        train(TrainSettings(), Run(tmp_path), device="abacus")
+    with pytest.raises(InputError, match=r"Unknown dataset 'glyph'.*Did you mean 'glyphs'"):
+        fit(small(data=replace(small().data, name="glyph")), tmp_path / "run")

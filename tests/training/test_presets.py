@@ -1,0 +1,129 @@
+"""Every preset builds, trains on glyphs by one override, and says what the paper does."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+
+import vma.training.streams as streams
+from tests.training.small import fit, small, tiny
+from vma import InputError
+from vma.cli import run as vma
+from vma.training.commands import parse_start, run_row
+from vma.training.presets import PRESETS
+from vma.training.runs import Run, settings_from
+
+NAMED_IN_THE_PAPER = [
+    "mnist-recall", *[f"mnist-recall-{m}" for m in (64, 512, 1024)],
+    *[f"mnist-learned-{m}" for m in (64, 128, 256, 512, 1024)], "mnist-vae",
+    "omniglot28-learned-256", "omniglot28-learned-2048", "omniglot28-vae",
+    *[f"omniglot-fewshot-{s}" for s in (1, 4, 8, 16)], "omniglot-vae", "omniglot-soft",
+    "gmn-vma", "gmn-gmn", "gmn-vae", "glyphs-fewshot", "glyphs-vae", "glyphs-soft",
+]  # fmt: skip
+
+
+def test_all_presets_are_there_and_speak_of_the_paper() -> None:
+    assert set(NAMED_IN_THE_PAPER) <= set(PRESETS)
+    for name, settings in PRESETS.items():
+        assert settings.preset == name
+        assert "paper" in settings.description
+        assert settings_from(msgspec.to_builtins(settings)) == settings
+    for name in ("omniglot-fewshot-1", "omniglot-fewshot-4", "omniglot-vae", "omniglot-soft", "gmn-vma"):
+        assert f"{name}-fast" in PRESETS
+
+
+def test_the_paper_settings() -> None:
+    four = PRESETS["omniglot-fewshot-4"]
+    assert (four.episode.classes, four.episode.targets, four.episode.shots, four.samples) == (8, 4, 4, 4)
+    assert four.optimiser.name == "adam"
+    assert four.optimiser.rate in (1e-4, 3e-4)
+    assert PRESETS["omniglot28-learned-256"].optimiser.weight_decay == 3e-4
+    assert PRESETS["omniglot28-learned-256"].model.maps == 32
+    assert PRESETS["mnist-recall"].episode.shots == 256
+    assert PRESETS["mnist-learned-64"].model.item_shape == (256,)
+    assert PRESETS["omniglot-soft"].episode.classes * PRESETS["omniglot-soft"].episode.shots == 32
+
+
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_every_preset_trains_on_glyphs(name: str, tmp_path: Path) -> None:
+    rows = fit(tiny(name), tmp_path / "run").metrics()
+    assert [row["update"] for row in rows] == [1, 2]
+    assert rows[-1]["valid_nll"] > 0
+
+
+def test_test_classes_are_never_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, real = [], streams.load_dataset
+
+    def recording(name: str, part: str, **options: object) -> object:
+        asked.append(part)
+        return real(name, part, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(streams, "load_dataset", recording)
+    opened = streams.open_streams(small(), None)
+    assert asked == ["train"]
+    kept, held_out = (set(s.dataset.classes) for s in (opened.train, opened.valid))
+    assert not kept & held_out
+    assert len(held_out) == 20
+
+
+def test_overrides_from_the_command_line() -> None:
+    options = parse_start(
+        ["glyphs-fewshot", "--model.maps", "24", "--optimiser.rate", "1e-3", "--minutes", "2"]
+    )
+    assert (options.settings.model.maps, options.settings.optimiser.rate) == (24, 1e-3)
+    assert options.settings.minutes == 2.0
+    assert options.settings.preset == "glyphs-fewshot"
+
+
+def test_a_mistyped_override_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_start(["glyphs-fewshot", "--model.mapps", "24"])
+    assert "--model.maps" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        parse_start(["glyphs-fewshot", "--updates", "many"])
+    assert "--updates" in capsys.readouterr().err
+
+
+def test_an_unknown_preset_names_the_nearest() -> None:
+    with pytest.raises(InputError, match="Did you mean 'glyphs-fewshot'"):
+        vma(["train", "glyph-fewshot"])
+
+
+def test_presets_and_usage_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    vma(["presets"])
+    assert "omniglot-fewshot-4" in capsys.readouterr().out
+    vma(["train"])
+    assert "vma train --resume FOLDER" in capsys.readouterr().out
+
+
+def test_runs_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match="There are no runs"):
+        vma(["runs", "--root", str(tmp_path)])
+    fit(small(updates=10), tmp_path / "first")
+    vma(["runs", "--root", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "first" in printed
+    assert "saved" in printed
+    assert run_row(Run(tmp_path / "first"))[2] == "10"
+
+
+def test_start_and_resume_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VMA_RUNS", str(tmp_path))
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    common = ["--threads", "1", "--log-every", "2"]
+    episode = ["--episode.shots", "8", "--episode.targets", "4"]
+    vma(["train", "mnist-recall-64", "--data.name", "glyphs", "--updates", "4", *episode, *common])
+    (folder,) = tmp_path.iterdir()
+    assert folder.name.startswith("mnist-recall-64-")
+    assert {"curves.png", "samples.png", "metrics.jsonl", "model.safetensors"} <= {
+        p.name for p in folder.iterdir()
+    }
+    assert list((folder / "tensorboard").glob("*tfevents*"))
+    vma(["train", "--resume", str(folder), "--updates", "6"])
+    printed = capsys.readouterr().out
+    assert "Done: 4 updates" in printed
+    assert "Done: 6 updates" in printed
+    assert "left 0:00" in printed

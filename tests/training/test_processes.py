@@ -1,0 +1,109 @@
+"""Several processes: the same command, gradients of the joint batch, disjoint episodes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from tests.training.small import child, ending, small
+from vma import InputError
+from vma.models import build_model
+from vma.training.loop import Trainer
+from vma.training.processes import Processes, choose_device, processes
+from vma.training.runs import Run
+from vma.training.streams import open_streams
+from vma.training.view import SilentView
+
+CPU = torch.device("cpu")
+
+
+def trainer(rank: int, world: int) -> Trainer:
+    settings = small()
+    streams = open_streams(settings, None, rank, world)
+    torch.manual_seed(0)
+    return Trainer(settings, Run(Path("unused")), streams, Processes(rank, world, CPU), SilentView())
+
+
+def gradients(one: Trainer, shared: torch.nn.Module) -> dict[str, torch.Tensor]:
+    one.estimate(shared).loss.backward()
+    return {name: p.grad.clone() for name, p in one.model.named_parameters() if p.grad is not None}
+
+
+def gradient_of_rank(rank: int, meeting: Path, result: Path) -> None:
+    torch.set_default_dtype(torch.float64)
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
+    one = trainer(rank, 2)
+    found = gradients(one, one.here.share(one.model))
+    if rank == 0:
+        torch.save(found, result)
+    assert one.here.any(rank == 1)
+    assert not one.here.any(False)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def test_two_processes_have_the_gradient_of_the_joint_batch(tmp_path: Path) -> None:
+    """The mean over both processes' episodes, whose bounds stay those of single targets."""
+    meeting, result = tmp_path / "meeting", tmp_path / "gradients"
+    ranks = [child(gradient_of_rank, rank, meeting, result) for rank in range(2)]
+    assert [ending(process) for process in ranks] == [0, 0]
+    alone = []
+    for rank in range(2):
+        one = trainer(rank, 2)
+        alone.append(gradients(one, one.model))
+    found = torch.load(result, weights_only=True)
+    assert found.keys() == alone[0].keys()
+    for name, value in found.items():
+        torch.testing.assert_close(value, (alone[0][name] + alone[1][name]) / 2, rtol=1e-9, atol=1e-12)
+
+
+def test_processes_draw_disjoint_episodes() -> None:
+    streams = [open_streams(small(), None, rank, 2).train for rank in range(2)]
+    alone = open_streams(small(), None).train
+    for step in range(5):
+        drawn = [s.episode(step).target_indices.tolist() for s in streams]
+        assert drawn == [alone.episode(2 * step + rank).target_indices.tolist() for rank in range(2)]
+        assert drawn[0] != drawn[1]
+
+
+def test_torchrun_trains_with_the_same_command(tmp_path: Path) -> None:
+    torchrun = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--master-port",
+        "29543",
+    ]
+    data = ["--data.name", "glyphs", "--data.size", "16", "--episode.shots", "8", "--episode.targets", "4"]
+    brief = [
+        "--updates",
+        "6",
+        "--log-every",
+        "3",
+        "--picture-minutes",
+        "0",
+        "--folder",
+        str(tmp_path / "run"),
+    ]
+    command = [*torchrun, "-m", "vma", "train", "mnist-recall-64", *data, *brief]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [row["update"] for row in Run(tmp_path / "run").metrics()] == [3, 6]
+    assert done.stdout.count("Done: 6 updates") == 1
+
+
+def test_one_process_alone() -> None:
+    with processes("cpu") as here:
+        assert (here.rank, here.world, here.is_first) == (0, 1, True)
+        model = build_model(small().model)
+        assert here.share(model) is model
+        assert here.any(True)
+    with pytest.raises(InputError, match="Unknown device"):
+        choose_device("abacus")

@@ -1,0 +1,90 @@
+"""Runs survive anything: killed at any moment, they go on to the same losses, bit for bit."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from tests.training.small import attempt, child, ending, fit, losses, mortal_attempt, small
+from vma.training.runs import Run
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return fit(small(), tmp_path_factory.mktemp("whole") / "run")
+
+
+def assert_same(run: Run, other: Run) -> None:
+    assert losses(run) == losses(other)
+    for name in ("model_file", "checkpoint_file"):
+        one, two = (load_file(getattr(r, name)) for r in (run, other))
+        assert one.keys() == two.keys()
+        assert [key for key in one if not one[key].equal(two[key])] == []
+
+
+def test_a_run_can_be_repeated(uninterrupted: Run, tmp_path: Path) -> None:
+    assert_same(fit(small(), tmp_path / "again"), uninterrupted)
+    rows = uninterrupted.metrics()
+    assert [row["update"] for row in rows] == [5, 10, 15, 20, 25, 30]
+    assert [row["update"] for row in rows if "valid_nll" in row] == [10, 20, 30]
+
+
+def test_another_seed_gives_another_run(uninterrupted: Run, tmp_path: Path) -> None:
+    assert losses(fit(small(seed=8), tmp_path / "other")) != losses(uninterrupted)
+
+
+def test_killed_at_random_moments_it_ends_the_same(uninterrupted: Run, tmp_path: Path) -> None:
+    """Ten kills at random; an attempt gets a little further or not, and nothing is lost."""
+    chance, folder = random.Random(1), tmp_path / "run"
+    for _ in range(10):
+        process = child(attempt, folder)
+        time.sleep(chance.uniform(0.0, 1.5))
+        process.kill()
+        assert ending(process) in (0, -signal.SIGKILL)
+    assert ending(child(attempt, folder)) == 0
+    assert_same(Run(folder), uninterrupted)
+
+
+@pytest.mark.parametrize("moment", ["fsync", "replace", "after replace"])
+def test_killed_while_writing_a_file_it_ends_the_same(
+    moment: str, uninterrupted: Run, tmp_path: Path
+) -> None:
+    """Eight kills inside the writing of settings, metrics, checkpoints and models."""
+    folder = tmp_path / "run"
+    for count in (1, 2, 3, 4, 5, 1, 2, 3):
+        assert ending(child(mortal_attempt, folder, moment, count)) == -signal.SIGKILL
+    assert ending(child(attempt, folder)) == 0
+    assert_same(Run(folder), uninterrupted)
+    assert list(folder.glob(".*")) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_saves_and_goes_on(number: int, uninterrupted: Run, tmp_path: Path) -> None:
+    run, settings = Run(tmp_path / "run"), small(checkpoint_every=1000)
+    process = child(attempt, run.folder, settings)
+    while not run.metrics():
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    assert ending(process) == 0
+    assert run.checkpoint_file.exists()
+    fit(settings, run.folder, resume=True)
+    assert losses(run) == losses(uninterrupted)
+
+
+def test_a_run_can_be_made_longer(tmp_path: Path) -> None:
+    fit(small(updates=10), tmp_path / "run")
+    run = fit(small(updates=20), tmp_path / "run", resume=True)
+    assert [row["update"] for row in run.metrics()] == [5, 10, 15, 20]
+
+
+def test_a_time_budget_ends_with_a_checkpoint_and_the_rate_follows_it(tmp_path: Path) -> None:
+    began = time.monotonic()
+    run = fit(small(updates=10**6, minutes=0.03), tmp_path / "run")
+    rows = run.metrics()
+    assert run.checkpoint_file.exists()
+    assert 0 < rows[-1]["update"] < 10**6
+    assert rows[-1]["seconds"] <= time.monotonic() - began
