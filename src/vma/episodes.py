@@ -8,11 +8,19 @@ import numpy as np
 from jaxtyping import Int
 
 from vma.data.dataset import Dataset
-from vma.data.episode import BATCH, FEW_SHOT, RECALL, Episode, EpisodeTensors, Steps
+from vma.data.episode import BATCH, FEW_SHOT, RECALL, SEQUENCE, Episode, EpisodeTensors, Steps
 from vma.data.randomness import permutation
 from vma.errors import InputError, unknown_name
 
-__all__ = ["BatchSampler", "Episode", "EpisodeSampler", "EpisodeTensors", "RecallSampler", "Sampler"]
+__all__ = [
+    "BatchSampler",
+    "Episode",
+    "EpisodeSampler",
+    "EpisodeTensors",
+    "RecallSampler",
+    "Sampler",
+    "SequenceSampler",
+]
 
 
 @runtime_checkable
@@ -219,6 +227,57 @@ class RecallSampler:
             classes=np.zeros(0, dtype=np.int64),
             target_indices=items[addresses],
             memory_indices=items,
+        )
+
+
+class SequenceSampler:
+    """Sequences of images of few classes, each image drawn by itself, as Generative Matching Networks are trained.
+
+    The targets of an episode are all images, those of a sequence together and in order; there is no memory.
+
+    Args:
+        dataset: Images with labels.
+        sequences: Number of sequences.
+        length: Images of a sequence.
+        classes: Classes of a sequence.
+        seed: Another seed gives other sequences.
+        rank: Number of this process of `world`; processes see different sequences of the same seed.
+        world: Number of processes.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        sequences: int = 20,
+        length: int = 10,
+        classes: int = 2,
+        seed: int = 0,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        if sequences < 1 or length < 1:
+            raise InputError(f"{sequences} sequences of {length} images cannot be drawn: ask for 1 or more.")
+        self.dataset, self.sequences, self.length = dataset, sequences, length
+        self._sampler = EpisodeSampler(
+            dataset, classes=classes, targets=length, shots=1, counts="total", protocol="with-replacement",
+            seed=seed, rank=rank, world=world,
+        )  # fmt: skip
+        self._steps = Steps(seed, rank, world, stochastic_binarization=False)
+
+    def episode(self, step: int) -> Episode:
+        """The sequences number `step`."""
+        drawn = [self._sampler.episode(step * self.sequences + i) for i in range(self.sequences)]
+        draw, nothing = self._steps.generator(SEQUENCE, step), np.zeros(0, dtype=np.int64)
+        pairs = [(episode, draw.permutation(self.length)) for episode in drawn]  # drawn class by class
+        return self._steps.episode(
+            self.dataset,
+            step,
+            target_labels=np.concatenate([e.classes[e.target_labels[o]] for e, o in pairs]),
+            memory_labels=nothing,
+            classes=np.arange(len(self.dataset.classes)),
+            target_indices=np.concatenate([e.target_indices[o] for e, o in pairs]),
+            memory_indices=nothing,
         )
 
 

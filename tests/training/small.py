@@ -74,7 +74,8 @@ def fit(settings: TrainSettings, folder: Path, resume: bool = False) -> Run:
 
 def losses(run: Run) -> list[dict[str, float]]:
     """All metrics but the time, to the last bit."""
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in run.metrics()]
+    clock = ("seconds", "updates_per_second")
+    return [{key: value for key, value in row.items() if key not in clock} for row in run.metrics()]
 
 
 CHILDREN = multiprocessing.get_context("forkserver")

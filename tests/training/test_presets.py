@@ -1,5 +1,6 @@
 """Every preset builds, trains on glyphs by one override, and says what the paper does."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -10,9 +11,12 @@ import vma.training.streams as streams
 from tests.training.small import fit, small, tiny
 from vma import InputError
 from vma.cli import run as vma
+from vma.episodes import SequenceSampler
+from vma.models import build_model
 from vma.training.commands import parse_start, run_row
 from vma.training.presets import PRESETS
 from vma.training.runs import Run, settings_from
+from vma.training.settings import EpisodeSettings
 
 NAMED_IN_THE_PAPER = [
     "mnist-recall", *[f"mnist-recall-{m}" for m in (64, 512, 1024)],
@@ -127,3 +131,33 @@ def test_start_and_resume_from_the_command_line(
     assert "Done: 4 updates" in printed
     assert "Done: 6 updates" in printed
     assert "left 0:00" in printed
+
+
+def test_sequences_are_mixed_and_of_few_classes() -> None:
+    dataset = streams.open_streams(tiny("gmn-gmn"), None).train.dataset
+    sampler = SequenceSampler(dataset, sequences=30, length=8, classes=2, seed=3)
+    episode = sampler.episode(4)
+    assert episode.target_indices.tolist() == sampler.episode(4).target_indices.tolist()
+    assert (dataset.labels[episode.target_indices] == episode.target_labels).all()
+    labels = episode.target_labels.reshape(30, 8)
+    assert max(len(set(row)) for row in labels.tolist()) == 2
+    changes = (labels[:, 1:] != labels[:, :-1]).sum(1)
+    assert changes.max() > 1  # not one class after the other
+    assert len({tuple((row == row[0]).tolist()) for row in labels}) > 15  # nor in one order for all
+    with pytest.raises(InputError, match="ask for 1 or more"):
+        SequenceSampler(dataset, sequences=0)
+
+
+def test_only_gmn_is_trained_on_sequences() -> None:
+    with pytest.raises(InputError, match="Only the model 'gmn'"):
+        small(episode=EpisodeSettings("sequence"))
+
+
+def test_gmn_takes_sequences_where_others_take_targets() -> None:
+    model = build_model(replace(small().model, model="gmn"))
+    x = (torch.rand(2, 3, 16, 16) < 0.2).double()
+    found = model(x, samples=2, generator=torch.Generator().manual_seed(0))
+    wanted = model.sequence_estimate(x, 2, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(found.surrogate, wanted.surrogate)
+    torch.testing.assert_close(found.surrogate, 3 * found.bound.mean())
+    assert model.bound(x, samples=2).shape == (2, 3)

@@ -117,6 +117,37 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         logits = self.decoder(torch.cat((query, read), -1).flatten(0, 2))
         return logits.unflatten(0, z.shape[:2])
 
+    def forward(
+        self,
+        x: Any,
+        memory: Memory | None = None,
+        samples: int = 4,
+        *,
+        estimator_name: str = "vimco",
+        latent_gradient: str = "pathwise",
+        generator: torch.Generator | None = None,
+    ) -> Estimate:
+        """As of the other models; for sequences x [S, T, height, width], the sum over positions of each."""
+        if as_tensor("targets", x).ndim == 4 and memory is None:
+            return self.sequence_estimate(x, samples, latent_gradient=latent_gradient, generator=generator)
+        return super().forward(
+            x, memory, samples,
+            estimator_name=estimator_name, latent_gradient=latent_gradient, generator=generator,
+        )  # fmt: skip
+
+    def bound(
+        self,
+        x: Any,
+        memory: Memory | None = None,
+        samples: int = 4,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, "*targets"]:
+        """As of the other models; for sequences, of every image given those before it."""
+        if as_tensor("targets", x).ndim == 4 and memory is None:
+            return self.sequence_bound(x, samples, generator=generator)
+        return super().bound(x, memory, samples, generator=generator)
+
     def sequence_terms(
         self,
         x: Any,

@@ -11,7 +11,9 @@ from vma.data.dataset import Dataset
 from vma.data.randomness import binarize, stream
 from vma.errors import InputError
 
-FEW_SHOT, RECALL, BATCH, BINARIZATION = range(1, 5)  # purposes: streams of different samplers never meet
+FEW_SHOT, RECALL, BATCH, BINARIZATION, SEQUENCE = range(
+    1, 6
+)  # purposes: streams of different samplers never meet
 
 
 @dataclass(frozen=True)

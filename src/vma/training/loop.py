@@ -78,8 +78,10 @@ class Trainer:
         self.model = build_model(settings.model).to(here.device)
         self.optimisers = build_optimisers(self.model, settings.optimiser)
         self.average = Average(self.model, settings.optimiser.average)
+        self.length = settings.episode.targets if settings.episode.kind == "sequence" else 0
         self.window = Window()
         self.update, self.seconds = 0, 0.0
+        self.pace = Pace()
 
     def fit(self, resume: bool) -> None:
         """Update until the updates or the minutes are used up, or somebody interrupts."""
@@ -108,6 +110,7 @@ class Trainer:
                 self.run.checkpoint_file, self.models(), self.optimisers, self.window.sums
             )
             self.update, self.seconds = progress.update, progress.seconds
+            self.pace = Pace(self.update, self.seconds)
         if self.here.is_first:
             self.run.keep_metrics_until(self.update)
 
@@ -145,7 +148,7 @@ class Trainer:
     def estimate(self, shared: nn.Module) -> Estimate:
         """The bound at this update's episode."""
         settings, here = self.settings, self.here
-        x, memory = for_model(self.streams.train.episode(self.update), here.device)
+        x, memory = for_model(self.streams.train.episode(self.update), here.device, self.length)
         mixed = settings.precision == "bfloat16"
         with torch.autocast(here.device.type, dtype=torch.bfloat16, enabled=mixed):
             return shared(
@@ -175,6 +178,7 @@ class Trainer:
         if self.update % settings.log_every or not self.here.is_first:
             return
         row = {**self.window.row(self.update), "seconds": round(self.seconds, 3)}
+        row["updates_per_second"] = self.pace.see(self.update, self.seconds)
         if self.update % settings.validate_every == 0:
             row["valid_nll"] = self.validate()
         self.run.append_metrics(row)
@@ -185,7 +189,7 @@ class Trainer:
         """Mean NLL on fixed episodes of held-out training classes, with the averaged weights."""
         total = 0.0
         for number in range(VALIDATION_EPISODES):
-            x, memory = for_model(self.streams.valid.episode(number), self.here.device)
+            x, memory = for_model(self.streams.valid.episode(number), self.here.device, self.length)
             source = generator(self.settings.seed, number, 1 << 30, self.here.device)
             total -= float(
                 self.average.model.bound(x, memory, self.settings.samples, generator=source).mean()
@@ -212,6 +216,19 @@ class Trainer:
         write_atomically(self.run.folder / "samples.png", drawn)
         if rows := self.run.metrics():
             write_atomically(self.run.folder / "curves.png", learning_curves(rows))
+
+
+class Pace:
+    """Updates per second since the last look."""
+
+    def __init__(self, update: int = 0, seconds: float = 0.0) -> None:
+        self.last = (update, seconds)
+
+    def see(self, update: int, seconds: float) -> float:
+        """The rate since the last call, or since the start."""
+        updates, passed = update - self.last[0], seconds - self.last[1]
+        self.last = (update, seconds)
+        return round(updates / passed, 3) if passed > 0 else 0.0
 
 
 class Due:

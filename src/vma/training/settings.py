@@ -32,14 +32,14 @@ class EpisodeSettings:
     """What one update looks at.
 
     Attributes:
-        kind: `few-shot` (targets and memory items of the same classes), `recall` (targets out of the memory), or
-            `batch` (targets alone: learned memory, VAE).
-        classes: Classes of a few-shot episode.
-        targets: Targets of each class; of the whole episode for `recall` and `batch`.
-        shots: Memory items of each class; |M| for `recall`; unused for `batch`.
+        kind: `few-shot` (targets and memory items of the same classes), `recall` (targets out of the memory),
+            `batch` (targets alone: learned memory, VAE), or `sequence` (each image given those before it: GMN).
+        classes: Classes of a few-shot episode, or of a sequence.
+        targets: Targets of each class; of the whole episode for `recall` and `batch`; length of a sequence.
+        shots: Memory items of each class; |M| for `recall`; number of sequences; unused for `batch`.
     """
 
-    kind: Literal["few-shot", "recall", "batch"] = "few-shot"
+    kind: Literal["few-shot", "recall", "batch", "sequence"] = "few-shot"
     classes: int = 8
     targets: int = 4
     shots: int = 4
@@ -135,6 +135,8 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         estimator(self.estimator)
+        if (self.episode.kind == "sequence") and self.model.model != "gmn":
+            raise InputError("Only the model 'gmn' is trained on sequences: choose another episode.kind.")
         if self.latent_gradient not in LATENT_GRADIENTS:
             raise unknown_name("latent gradient", self.latent_gradient, LATENT_GRADIENTS)
         for name in ("samples", "updates", "log_every", "validate_every", "checkpoint_every"):

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from vma.data import DATASETS, Dataset, load_dataset
-from vma.episodes import BatchSampler, Episode, EpisodeSampler, RecallSampler, Sampler
+from vma.episodes import BatchSampler, Episode, EpisodeSampler, RecallSampler, Sampler, SequenceSampler
 from vma.errors import unknown_name
 from vma.memory import Memory
 from vma.training.settings import TrainSettings
@@ -40,7 +40,7 @@ def datasets(settings: TrainSettings, data: Path | None) -> tuple[Dataset, Datas
     train = load_dataset(chosen.name, "train", size=chosen.size, split=chosen.split, data=data)
     if "valid" in DATASETS[chosen.name].parts:
         return train, load_dataset(chosen.name, "valid", size=chosen.size, split=chosen.split, data=data)
-    if train.labels is not None and settings.episode.kind == "few-shot":
+    if train.labels is not None and settings.episode.kind in ("few-shot", "sequence"):
         return train.hold_out_classes(chosen.held_out, settings.seed)
     return hold_out_images(train, len(train) // 20, settings.seed)
 
@@ -68,14 +68,24 @@ def sampler(settings: TrainSettings, dataset: Dataset, seed: int, rank: int, wor
             dataset, memory=episode.shots, targets=episode.targets,
             seed=seed, rank=rank, world=world, stochastic_binarization=binarize,
         )  # fmt: skip
+    if episode.kind == "sequence":
+        return SequenceSampler(
+            dataset, sequences=episode.shots, length=episode.targets, classes=episode.classes,
+            seed=seed, rank=rank, world=world,
+        )  # fmt: skip
     return BatchSampler(
         dataset, batch=episode.targets, seed=seed, rank=rank, world=world, stochastic_binarization=binarize
     )
 
 
-def for_model(episode: Episode, device: torch.device) -> tuple[torch.Tensor, Memory | None]:
-    """Targets and memory on `device`; None where the memory is learned or there is none."""
+def for_model(episode: Episode, device: torch.device, length: int = 0) -> tuple[torch.Tensor, Memory | None]:
+    """Targets and memory on `device`; None where the memory is learned or there is none.
+
+    With a `length`, targets are sequences [S, length, height, width].
+    """
     tensors = episode.tensors(device)
+    if length:
+        return tensors.targets.unflatten(0, (-1, length)), None
     if len(tensors.memory) == 0:
         return tensors.targets, None
     return tensors.targets, Memory(tensors.memory, tensors.memory_labels)

@@ -37,34 +37,18 @@ class View(Protocol):
         """Say how the run ended."""
 
 
-class Pace:
-    """Updates per second and time left, from the lines seen so far."""
+def seconds_left(settings: TrainSettings, row: dict[str, Any]) -> float:
+    """Seconds left, by updates or by the time budget, whichever ends first."""
+    rate = row["updates_per_second"]
+    by_updates = (settings.updates - row["update"]) / rate if rate else float("inf")
+    by_time = 60 * settings.minutes - row["seconds"] if settings.minutes else float("inf")
+    return max(0.0, min(by_updates, by_time))
 
-    def __init__(self, settings: TrainSettings) -> None:
-        self.settings = settings
-        self.last: tuple[int, float] | None = None
-        self.rate = 0.0
 
-    def see(self, row: dict[str, Any]) -> None:
-        """Learn from a line."""
-        update, seconds = row["update"], row["seconds"]
-        before = self.last or (0, 0.0)
-        if seconds > before[1]:
-            self.rate = (update - before[0]) / (seconds - before[1])
-        self.last = (update, seconds)
-
-    def left(self) -> float:
-        """Seconds left, by updates or by the time budget, whichever ends first."""
-        update, seconds = self.last or (0, 0.0)
-        by_updates = (self.settings.updates - update) / self.rate if self.rate else float("inf")
-        by_time = 60 * self.settings.minutes - seconds if self.settings.minutes else float("inf")
-        return max(0.0, min(by_updates, by_time))
-
-    def share(self) -> float:
-        """Share of the run that is done."""
-        update, seconds = self.last or (0, 0.0)
-        by_time = seconds / (60 * self.settings.minutes) if self.settings.minutes else 0.0
-        return min(1.0, max(update / self.settings.updates, by_time))
+def share_done(settings: TrainSettings, row: dict[str, Any]) -> float:
+    """Share of the run that is done."""
+    by_time = row["seconds"] / (60 * settings.minutes) if settings.minutes else 0.0
+    return min(1.0, max(row["update"] / settings.updates, by_time))
 
 
 def clock(seconds: float) -> str:
@@ -90,18 +74,14 @@ class PlainView:
     """One line of text for each line of metrics."""
 
     def __init__(self, settings: TrainSettings, run: Run) -> None:
-        self.run, self.pace = run, Pace(settings)
+        self.settings, self.run = settings, run
         print(f"{settings.preset or 'run'} -> {run.folder}", flush=True)
 
     def show(self, row: dict[str, Any]) -> None:
         """Print a line."""
-        self.pace.see(row)
+        rate, left = row["updates_per_second"], clock(seconds_left(self.settings, row))
         parts = [f"update {row['update']}", f"nll {row['nll']:.2f}", f"kl_a {row['kl_a']:.2f}"]
-        parts += [
-            f"kl_z {row['kl_z']:.2f}",
-            f"{self.pace.rate:.1f} updates/s",
-            f"left {clock(self.pace.left())}",
-        ]
+        parts += [f"kl_z {row['kl_z']:.2f}", f"{rate:.1f} updates/s", f"left {left}"]
         if "valid_nll" in row:
             parts.insert(2, f"valid {row['valid_nll']:.2f}")
         print("  ".join(parts), flush=True)
@@ -115,7 +95,7 @@ class LiveView:
     """A table of the latest metrics under a bar, redrawn in place."""
 
     def __init__(self, settings: TrainSettings, run: Run, live: Live) -> None:
-        self.settings, self.run, self.live, self.pace = settings, run, live, Pace(settings)
+        self.settings, self.run, self.live = settings, run, live
         self.latest: dict[str, Any] = {}
         columns = (TextColumn("{task.description}"), BarColumn(None), TextColumn("{task.fields[text]}"))
         self.bar = Progress(*columns, TimeElapsedColumn(), console=live.console)
@@ -124,10 +104,10 @@ class LiveView:
 
     def show(self, row: dict[str, Any]) -> None:
         """Redraw."""
-        self.pace.see(row)
         self.latest |= row
-        text = f"update {row['update']}  {self.pace.rate:.1f}/s  left {clock(self.pace.left())}"
-        self.bar.update(self.task, completed=self.pace.share(), text=text)
+        rate, left = row["updates_per_second"], clock(seconds_left(self.settings, row))
+        text = f"update {row['update']}  {rate:.1f}/s  left {left}"
+        self.bar.update(self.task, completed=share_done(self.settings, row), text=text)
         self.live.update(Group(self.bar, self.table()))
 
     def table(self) -> Table:
