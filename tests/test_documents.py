@@ -17,3 +17,12 @@ def test_the_table_of_estimators_is_the_measured_one() -> None:
     for row in rows:
         values = [shown(row[key]) for key in ("bias_q", "bias_model", "spread_q", "spread_model")]
         assert f"| `{row['estimator']}` | {row['samples']} | {' | '.join(values)} |" in text
+
+
+def test_the_readme_states_what_the_quickstart_measured() -> None:
+    text = (ROOT / "README.md").read_text()
+    found = json.loads((ROOT / "results/quickstart.json").read_text())
+    for name in ("nll_vma", "nll_vae", "gain"):
+        mean = found[name]
+        assert f"{mean['value']:.1f} ± {mean['error']:.1f}" in text
+    assert f"{100 * found['accuracy']['value']:.1f} %" in text

@@ -326,7 +326,7 @@ def learning_curves(history: Sequence[Metrics], vae_history: Sequence[Metrics] =
     if vae_history:
         draw_curve(left, vae_history, "nll", AMBER, "VAE, no memory")
     draw_curve(left, history, "nll", TEAL, "with memory")
-    draw_curve(left, history, "valid_nll", INK, "with memory, unseen classes")
+    draw_curve(left, history, "valid_nll", INK, "with memory, held out")
     draw_curve(right, history, "kl_a", BLUE, "KL of the address a")
     draw_curve(right, history, "kl_z", AMBER, "KL of the variation z")
     dress(left, "NLL of training images, in nats: lower is better")

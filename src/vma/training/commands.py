@@ -1,6 +1,5 @@
 """`vma train`, `vma presets` and `vma runs`."""
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -87,9 +86,8 @@ def start(options: Start) -> Run:
 
 
 def fresh_folder(preset: str) -> Path:
-    """runs/PRESET-TIME; under torchrun all processes take the time from one of them by its run id."""
-    stamp = os.environ.get("TORCHELASTIC_RUN_ID") if int(os.environ.get("WORLD_SIZE", "1")) > 1 else None
-    return default_root() / f"{preset}-{stamp or time.strftime('%Y%m%d-%H%M%S')}"
+    """runs/PRESET-TIME; under torchrun only the first process's is used."""
+    return default_root() / f"{preset}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def resume(options: Resume) -> Run:
