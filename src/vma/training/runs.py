@@ -1,6 +1,5 @@
 """A run's folder: settings, metrics, checkpoints and the saved model, and a lock while it is being written."""
 
-import fcntl
 import json
 import os
 import platform
@@ -14,6 +13,7 @@ from typing import Any
 
 import msgspec
 import torch
+from filelock import FileLock, Timeout
 
 import vma
 from vma.errors import InputError, unknown_name
@@ -105,29 +105,26 @@ class Run:
         """Keep other processes out of the folder while this one writes to it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            file = (self.folder / "lock").open("w")
+            held = FileLock(self.folder / "lock").acquire(timeout=0)
+        except Timeout:
+            raise InputError(
+                f"{self.folder} is in use by another process: wait for it, or choose another --folder."
+            ) from None
         except OSError as error:
             raise InputError(f"Cannot write to the run folder {self.folder}: {error.strerror}.") from None
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InputError(
-                    f"{self.folder} is in use by another process: wait for it, or choose another --folder."
-                ) from None
+        with held:
             remove_partial_files(self.folder)
             yield
 
     def is_locked(self) -> bool:
         """Whether a process is writing to this run now."""
-        try:
-            with (self.folder / "lock").open("r") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except FileNotFoundError:
+        if not (self.folder / "lock").exists():
             return False
-        except OSError:
+        try:
+            with FileLock(self.folder / "lock").acquire(timeout=0):
+                return False
+        except Timeout:
             return True
-        return False
 
 
 def circumstances() -> dict[str, Any]:
