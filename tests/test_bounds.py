@@ -168,3 +168,18 @@ def test_every_sampling_estimates_expectations_under_q_without_bias(sampling: st
     estimates = (reads.log_mass.exp() * values[reads.addresses]).sum(1)
     error = float(estimates.std()) / math.sqrt(rows)
     assert abs(float(estimates.mean() - (log_q.exp() * values).sum())) <= SIGMAS * error + 1e-12
+
+
+def test_mixed_precision_keeps_the_bound() -> None:
+    """Networks in bfloat16, sums and similarities in float32: the bound is off by the networks' rounding alone."""
+    torch.set_default_dtype(torch.float32)
+    model = VMA(small_mlp(height=12, width=12))
+    x, memory = episode(model.config, 4, 5)
+    logits = 12 * (2 * x - 1).float()[:, None] + torch.randn(4, 2, 12, 12)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = bernoulli_log_prob(x.float(), logits)
+        terms = model.terms(x, memory, 3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(mixed, bernoulli_log_prob(x.float(), logits))
+    assert terms.log_w.dtype == torch.float32
+    full = model.terms(x, memory, 3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(terms.q_a.log_probs, full.q_a.log_probs, rtol=0, atol=0.05)

@@ -9,7 +9,9 @@ import torch
 
 from tests.oracles import bits, episode, small_convolutional, small_mlp
 from vma import ESTIMATORS, VMA, InputError, Memory, ModelConfig, estimate
+from vma.checks import check_samples
 from vma.config import config_from
+from vma.memory import choose_memory
 from vma.similarity import SIMILARITIES
 
 
@@ -38,6 +40,7 @@ MEMORIES: dict[str, tuple[Callable[[], object], str]] = {
     "infinite": (lambda: Memory.of(with_value(float("inf"))), "infinite"),
     "labels": (lambda: Memory.of(bits(2, 4, 4), labels=[1]), "2 items but 1 labels"),
     "label table": (lambda: Memory.of(bits(2, 4, 4), labels=[[1], [2]]), "one value per memory item"),
+    "complex": (lambda: Memory.of(bits(2, 4, 4) * 1j), "real numbers"),
     "text": (lambda: Memory.of("cats"), "must be an array or a tensor"),
     "ragged": (lambda: Memory.of([[[0.0]], [[0.0, 1.0]]]), "must be an array or a tensor"),
 }
@@ -68,6 +71,21 @@ def test_items_and_targets_of_another_shape() -> None:
         model(bits(2, 5, 5), memory)
     with pytest.raises(InputError, match="targets hold NaN"):
         model(with_value(float("nan")), memory)
+
+
+def test_targets_and_memories_of_another_kind() -> None:
+    model, x, memory = model_and_episode()
+    with pytest.raises(InputError, match="There are no targets"):
+        model(x[:0], memory)
+    with pytest.raises(InputError, match=r"must be a Memory, not a Tensor: use Memory.of"):
+        choose_memory(memory.items, None, (4, 4), x)
+    with pytest.raises(InputError, match="memory items hold NaN"):
+        model(x, Memory(torch.full((2, 4, 4), torch.nan)))
+    with pytest.raises(InputError, match=r"K >= 2 samples, not 4.0"):
+        check_samples(4.0, 2, "This")
+    with pytest.raises(InputError, match="whole numbers from 0 to 2"):
+        model.sample(memory, addresses=[0.5])
+    assert model.sample(memory, addresses=[0, 1]).addresses.tolist() == [0, 1]
 
 
 def test_memory_given_where_it_should_not_be() -> None:
@@ -136,7 +154,7 @@ CONFIGS = {
     "small": ({"height": 15}, "at least 16x16"),
     "two hidden": ({"hidden": (3, 4)}, "one hidden layer, not 2"),
     "no hidden": ({"hidden": ()}, "hidden must list"),
-    "no maps": ({"maps": 0}, "maps must be at least 1"),
+    "no maps": ({"maps": 0}, "maps must be a whole number of at least 1"),
     "negative memory": ({"learned_items": -1}, "learned_items must not be negative"),
     "ink": ({"ink": 0.0}, "ink is a share"),
     "groups": ({"style": "modern", "maps": 12}, "multiples of 8"),

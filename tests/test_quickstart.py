@@ -11,6 +11,13 @@ import vma.report
 from vma.cli import run
 
 
+def test_an_interrupted_quickstart_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr("vma.quickstart.train", lambda settings, run: asked.append(run) is not None)
+    run(["quickstart", "--folder", str(tmp_path)])
+    assert len(asked) == 1
+
+
 def test_quickstart_trains_measures_and_writes_a_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

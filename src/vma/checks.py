@@ -26,9 +26,12 @@ def as_images(name: str, images: Any, dtype: torch.dtype | None = None) -> Tenso
 def as_tensor(name: str, values: Any) -> Tensor:
     """`values` as a tensor; whatever torch cannot turn into one is named."""
     try:
-        return torch.as_tensor(values)
+        tensor = torch.as_tensor(values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{name} must be an array or a tensor of numbers: {error}.") from None
+    if tensor.is_complex():
+        raise InputError(f"{name} must be real numbers, not complex ones.")
+    return tensor
 
 
 def check_values(name: str, tensor: Tensor) -> None:
@@ -53,7 +56,16 @@ def check_shape(name: str, tensor: Tensor, expected: Sequence[int]) -> None:
         )
 
 
-def check_samples(samples: int, least: int, what: str) -> None:
+def as_targets(x: Any, shape: Sequence[int], like: Tensor) -> Tensor:
+    """Targets x of the model's image `shape`, at least one, with the type and on the device of `like`."""
+    images = as_images("targets", x)
+    check_shape("targets", images, shape)
+    if len(images) == 0:
+        raise InputError("There are no targets: give at least one image.")
+    return images.to(like)
+
+
+def check_samples(samples: Any, least: int, what: str) -> None:
     """Refuse a number of samples K that `what` cannot work with."""
-    if samples < least:
+    if not isinstance(samples, int) or samples < least:
         raise InputError(f"{what} needs K >= {least} samples, not {samples}.")

@@ -88,3 +88,6 @@ def main() -> None:
         except InputError as error:
             print(f"vma: {error}", file=sys.stderr)
             sys.exit(2)
+        except KeyboardInterrupt:
+            print("vma: interrupted.", file=sys.stderr)
+            sys.exit(130)

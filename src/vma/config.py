@@ -76,8 +76,8 @@ class ModelConfig:
     def check_numbers(self) -> None:
         """Refuse sizes that no network can be built with."""
         for name in ("height", "width", "maps", "latent", "matching", "item_size"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
+            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
+                raise InputError(f"{name} must be a whole number of at least 1, not {getattr(self, name)!r}.")
         if self.learned_items < 0:
             raise InputError(f"learned_items must not be negative, but is {self.learned_items}.")
         if not self.hidden or min(self.hidden) < 1:

@@ -243,6 +243,7 @@ class SequenceSampler:
         seed: Another seed gives other sequences.
         rank: Number of this process of `world`; processes see different sequences of the same seed.
         world: Number of processes.
+        stochastic_binarization: Draw pixels as 0 or 255, grey levels being probabilities, at each step anew.
     """
 
     def __init__(
@@ -255,6 +256,7 @@ class SequenceSampler:
         seed: int = 0,
         rank: int = 0,
         world: int = 1,
+        stochastic_binarization: bool = False,
     ) -> None:
         if sequences < 1 or length < 1:
             raise InputError(f"{sequences} sequences of {length} images cannot be drawn: ask for 1 or more.")
@@ -263,7 +265,7 @@ class SequenceSampler:
             dataset, classes=classes, targets=length, shots=1, counts="total", protocol="with-replacement",
             seed=seed, rank=rank, world=world,
         )  # fmt: skip
-        self._steps = Steps(seed, rank, world, stochastic_binarization=False)
+        self._steps = Steps(seed, rank, world, stochastic_binarization)
 
     def episode(self, step: int) -> Episode:
         """The sequences number `step`."""

@@ -23,7 +23,7 @@ class DiagonalGaussian:
     @staticmethod
     def of_statistics(statistics: Float[Tensor, "*batch twice_latent"]) -> "DiagonalGaussian":
         """The Gaussian whose μ and log σ are the two halves of a network's output."""
-        mean, raw = statistics.chunk(2, dim=-1)
+        mean, raw = full_precision(statistics).chunk(2, dim=-1)
         return DiagonalGaussian(mean, LOG_STD_LIMIT * torch.tanh(raw / LOG_STD_LIMIT))
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "DiagonalGaussian":
@@ -54,6 +54,12 @@ def bernoulli_log_prob(
     x: Float[Tensor, "batch height width"], logits: Float[Tensor, "batch samples height width"]
 ) -> Float[Tensor, "batch samples"]:
     """log p(x|m,z) = Σ_i x_i l_i − log(1 + exp l_i), for logits l of every sample of each target."""
-    flat = logits.flatten(2)
-    agreement = torch.bmm(flat, x.flatten(1).unsqueeze(2)).squeeze(2)
+    flat = full_precision(logits).flatten(2)
+    with torch.autocast(flat.device.type, enabled=False):
+        agreement = torch.bmm(flat, x.flatten(1).unsqueeze(2)).squeeze(2)
     return agreement - softplus(flat).sum(-1)
+
+
+def full_precision(tensor: Tensor) -> Tensor:
+    """`tensor` in float32 if it is in half precision: sums over hundreds of pixels need more than 8 bits."""
+    return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor

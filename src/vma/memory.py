@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from vma.checks import as_images, as_tensor, check_shape
+from vma.checks import as_images, as_tensor, check_shape, check_values
 from vma.errors import InputError
 
 
@@ -84,7 +84,11 @@ class Memory:
 
     def in_use(self) -> Bool[Tensor, "memory"]:
         """The mask, spelled out."""
-        return torch.ones(len(self), dtype=torch.bool) if self.mask is None else self.mask
+        return (
+            torch.ones(len(self), dtype=torch.bool, device=self.items.device)
+            if self.mask is None
+            else self.mask
+        )
 
     def to(self, target: Tensor) -> "Memory":
         """This memory with the type and on the device of `target`."""
@@ -116,9 +120,7 @@ class LearnedMemory(nn.Module):
         return Memory(self.items)
 
 
-def choose_memory(
-    memory: Memory | None, learned: LearnedMemory | None, shape: Sequence[int], like: Tensor
-) -> Memory:
+def choose_memory(memory: Any, learned: LearnedMemory | None, shape: Sequence[int], like: Tensor) -> Memory:
     """The memory that a model is to use: the given one, checked, with the type of `like`, or its learned one."""
     if learned is not None:
         if memory is not None:
@@ -126,5 +128,10 @@ def choose_memory(
         return learned()
     if memory is None:
         raise InputError("This model reads raw items: give it a memory, e.g. Memory.of(images).")
+    if not isinstance(memory, Memory):
+        raise InputError(
+            f"The memory must be a Memory, not a {type(memory).__name__}: use Memory.of(images)."
+        )
     check_shape("memory items", memory.items, shape)
+    check_values("memory items", memory.items)
     return memory.to(like)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from vma.addressing import AddressDistribution, Addressing
 from vma.bounds import BoundTerms, multi_sample_bound
-from vma.checks import as_images, check_samples, check_shape
+from vma.checks import as_targets, as_tensor, check_samples
 from vma.config import ModelConfig
 from vma.errors import InputError
 from vma.estimators import Estimate, estimate, estimator
@@ -52,9 +52,7 @@ class VMA(nn.Module):
 
     def targets(self, x: Any) -> Float[Tensor, "batch height width"]:
         """Targets x, checked, with the type of the weights."""
-        images = as_images("targets", x)
-        check_shape("targets", images, self.config.image_shape)
-        return images.to(next(self.parameters()))
+        return as_targets(x, self.config.image_shape, next(self.parameters()))
 
     def prior(self, memory: Memory | None = None) -> AddressDistribution:
         """p(a)."""
@@ -198,7 +196,7 @@ class VMA(nn.Module):
         memory: Memory | None = None,
         samples: int = 16,
         *,
-        addresses: Int[Tensor, "samples"] | None = None,
+        addresses: Any = None,
         generator: torch.Generator | None = None,
     ) -> Samples:
         """a ~ p(a), z ~ p(z|m_a), x ~ p(x|m_a,z); with `addresses` given, one sample from each of them."""
@@ -206,7 +204,7 @@ class VMA(nn.Module):
         if addresses is None:
             check_samples(samples, 1, "Sampling")
             addresses = self.addressing.prior(memory, self.addressing.keys(memory)).sample(samples, generator)
-        check_addresses(addresses, memory)
+        addresses = check_addresses(addresses, memory)
         rows = gather(Reads(addresses.unsqueeze(1), memory.items.new_zeros(len(addresses), 1)))
         features = self.networks.items(memory.read(rows.items))
         p_z = DiagonalGaussian.of_statistics(rows.to_reads(features.prior))
@@ -216,7 +214,10 @@ class VMA(nn.Module):
         return Samples(addresses, probabilities, images)
 
 
-def check_addresses(addresses: Int[Tensor, "samples"], memory: Memory) -> None:
-    """Refuse addresses outside the memory."""
-    if len(addresses) == 0 or int(addresses.min()) < 0 or int(addresses.max()) >= len(memory):
-        raise InputError(f"addresses must be one or more numbers from 0 to {len(memory) - 1}.")
+def check_addresses(addresses: Any, memory: Memory) -> Int[Tensor, "samples"]:
+    """`addresses` as a tensor of numbers of the memory's items."""
+    a = as_tensor("addresses", addresses).to(memory.items.device)
+    whole = a.ndim == 1 and len(a) > 0 and not a.is_floating_point()
+    if not whole or int(a.min()) < 0 or int(a.max()) >= len(memory):
+        raise InputError(f"addresses must be one or more whole numbers from 0 to {len(memory) - 1}.")
+    return a.long()

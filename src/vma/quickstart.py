@@ -30,10 +30,13 @@ def quickstart(minutes: float = 2.0, folder: Path | None = None, seed: int = 0) 
     folder = folder or default_root() / f"quickstart-{time.strftime('%Y%m%d-%H%M%S')}"
     settings = small_settings(seed)
     print(f"1/3  A model with a memory, {VMA_SHARE * minutes:.1f} minutes", flush=True)
-    with_memory = train(replace(settings, minutes=VMA_SHARE * minutes), Run(folder / "vma"))
+    with_memory, without = Run(folder / "vma"), Run(folder / "vae")
+    if not train(replace(settings, minutes=VMA_SHARE * minutes), with_memory):
+        return
     updates = read_progress(with_memory.checkpoint_file).update
     print(f"2/3  The same without a memory (a VAE), for as many updates: {updates}", flush=True)
-    without = train(as_vae(settings, updates), Run(folder / "vae"))
+    if not train(as_vae(settings, updates), without):
+        return
     print("3/3  Looking at characters that neither has seen", flush=True)
     report(folder, with_memory, without, command="vma quickstart")
 

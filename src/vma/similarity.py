@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from vma.errors import unknown_name
+from vma.latents import full_precision
 
 # A key shorter than this is divided by this instead of by its norm, so that a zero key gives S = 0, not NaN.
 NORM_FLOOR = 1e-4
@@ -25,6 +27,7 @@ class Similarity:
 
     def keys(self, e: Float[Tensor, "memory matching"]) -> Float[Tensor, "memory matching"]:
         """k_a = e_a / ||e_a||, or e_a."""
+        e = full_precision(e)
         return normalize(e, dim=-1, eps=NORM_FLOOR) if self.normalize_keys else e
 
     def queries(self, e: Float[Tensor, "*batch matching"]) -> Float[Tensor, "*batch matching"]:
@@ -35,7 +38,8 @@ class Similarity:
         self, keys: Float[Tensor, "memory matching"], e: Float[Tensor, "*batch matching"]
     ) -> Float[Tensor, "*batch memory"]:
         """S(m_a, x) for `keys` as given by `keys()` and every query embedding in `e`."""
-        return self.queries(e) @ keys.T
+        with torch.autocast(keys.device.type, enabled=False):
+            return self.queries(full_precision(e)) @ keys.T
 
 
 SIMILARITIES = {

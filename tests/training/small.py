@@ -39,7 +39,7 @@ def small(**changes: Any) -> TrainSettings:
 
 
 def tiny(name: str) -> TrainSettings:
-    """A preset of any name, on glyphs, with everything made small but its kind."""
+    """A preset of any name, on glyphs by one override, with its networks and episodes made small."""
     settings = PRESETS[name]
     few = settings.episode
     model = replace(
@@ -47,7 +47,7 @@ def tiny(name: str) -> TrainSettings:
         latent=4, matching=8, learned_items=min(settings.model.learned_items, 5),
     )  # fmt: skip
     episode = replace(few, classes=min(few.classes, 2), targets=2, shots=min(few.shots, 3))
-    data = replace(settings.data, name="glyphs", split=None, size=16)
+    data = replace(settings.data, name="glyphs")
     return replace(
         settings,
         model=model,
@@ -66,7 +66,8 @@ def fit(settings: TrainSettings, folder: Path, resume: bool = False) -> Run:
     before, threads = torch.get_default_dtype(), torch.get_num_threads()
     torch.set_default_dtype(torch.float32)
     try:
-        return train(settings, Run(folder), resume=resume, quiet=True)
+        train(settings, Run(folder), resume=resume, quiet=True)
+        return Run(folder)
     finally:
         torch.set_default_dtype(before)
         torch.set_num_threads(threads)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.training.small import fit, losses, small
 from vma import InputError
@@ -21,13 +22,13 @@ def finished(tmp_path: Path) -> Run:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def test_a_folder_with_a_run_is_not_overwritten(finished: Run) -> None:
     before = content(finished.folder)
     with pytest.raises(InputError, match="already holds a run: continue it with 'vma train --resume"):
-        fit(small(), finished.folder)
+        train(small(), finished)  # not quiet: TensorBoard must not write either
     assert content(finished.folder) == before
 
 
@@ -54,7 +55,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(finished: Run, monkeypatch: pytes
 
     def full(handle: int) -> None:
         calls[0] += 1
-        if calls[0] > 1:  # the metrics are cut back first; the checkpoint is the first to fail
+        if calls[0] > 2:  # settings and metrics are kept up to date first; the checkpoint is what fails
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
@@ -63,6 +64,32 @@ def test_a_full_disk_keeps_the_last_checkpoint(finished: Run, monkeypatch: pytes
     assert finished.checkpoint_file.read_bytes() == before
     monkeypatch.undo()
     assert [row["update"] for row in fit(small(updates=20), finished.folder, resume=True).metrics()][-1] == 20
+
+
+def test_a_full_disk_while_writing_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.open
+
+    def full(self: Path, *arguments: object, **options: object) -> object:
+        if self.name == "metrics.jsonl" and "a" in arguments:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(self, *arguments, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(InputError, match=r"Cannot write .*metrics.jsonl: No space left on device"):
+        fit(small(), tmp_path / "run")
+
+
+def test_a_gradient_that_is_not_finite_does_not_reach_the_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = fit(small(updates=8), tmp_path / "run")
+    before = run.checkpoint_file.read_bytes()
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda parameters, limit: torch.tensor(torch.nan))
+    with pytest.raises(
+        InputError, match=r"The loss or its gradient is not finite at update 8 .* at update 8"
+    ):
+        fit(small(updates=20), run.folder, resume=True)
+    assert run.checkpoint_file.read_bytes() == before
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
@@ -139,6 +166,8 @@ def test_settings_survive_the_file(finished: Run) -> None:
         ({"latent_gradient": "x"}, "Unknown latent gradient"),
         ({"updates": 0}, "updates must be at least 1"),
         ({"minutes": -1.0}, "Times, seed and threads must not be negative"),
+        ({"samples": 1}, "'vimco' needs K >= 2 samples"),
+        ([1], "must be an object"),
         ({"episode": {"shots": 0}}, "episode.shots must be at least 1"),
         ({"optimiser": {"rate": 0.0}}, "must be positive"),
         ({"optimiser": {"average": 1.0}}, r"\[0, 1\)"),
@@ -158,5 +187,8 @@ def test_mixed_precision_needs_a_device_that_has_it(tmp_path: Path) -> None:
 def test_an_unknown_device_and_dataset(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Unknown device"):
         train(TrainSettings(), Run(tmp_path), device="abacus")
+    with pytest.raises(InputError, match="There is no device 'cuda:9'"):
+        train(TrainSettings(), Run(tmp_path), device="cuda:9")
+    assert not Run(tmp_path).settings_file.exists()
     with pytest.raises(InputError, match=r"Unknown dataset 'glyph'.*Did you mean 'glyphs'"):
         fit(small(data=replace(small().data, name="glyph")), tmp_path / "run")

@@ -71,6 +71,12 @@ def test_test_classes_are_never_loaded(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(held_out) == 20
 
 
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_every_preset_takes_glyphs_by_one_override(name: str) -> None:
+    settings = parse_start([name, "--data.name", "glyphs"]).settings
+    assert streams.open_streams(settings, None).train.episode(0).targets.shape[1:] in ((26, 26), (28, 28))
+
+
 def test_overrides_from_the_command_line() -> None:
     options = parse_start(
         ["glyphs-fewshot", "--model.maps", "24", "--optimiser.rate", "1e-3", "--minutes", "2"]
@@ -127,6 +133,8 @@ def test_start_and_resume_from_the_command_line(
     }
     assert list((folder / "tensorboard").glob("*tfevents*"))
     vma(["train", "--resume", str(folder), "--updates", "6"])
+    assert Run(folder).settings().updates == 6  # a plain --resume goes on with that
+    assert Run(folder).record()["history"][0]["settings"]["updates"] == 4
     printed = capsys.readouterr().out
     assert "Done: 4 updates" in printed
     assert "Done: 6 updates" in printed

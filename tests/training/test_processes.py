@@ -21,8 +21,8 @@ from vma.training.view import SilentView
 CPU = torch.device("cpu")
 
 
-def trainer(rank: int, world: int) -> Trainer:
-    settings = small()
+def trainer(rank: int, world: int, minutes: float = 0.0) -> Trainer:
+    settings = small(minutes=minutes)
     streams = open_streams(settings, None, rank, world)
     torch.manual_seed(0)
     return Trainer(settings, Run(Path("unused")), streams, Processes(rank, world, CPU), SilentView())
@@ -59,6 +59,26 @@ def test_two_processes_have_the_gradient_of_the_joint_batch(tmp_path: Path) -> N
     assert found.keys() == alone[0].keys()
     for name, value in found.items():
         torch.testing.assert_close(value, (alone[0][name] + alone[1][name]) / 2, rtol=1e-9, atol=1e-12)
+
+
+def weights_of_rank(rank: int, meeting: Path, results: Path) -> None:
+    """A few updates against a time budget, by a clock that runs differently in each process."""
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
+    one = trainer(rank, 2, minutes=10.0)
+    shared = one.here.share(one.model)
+    for update in range(4):
+        one.step(shared)
+        one.seconds = one.here.largest(60.0 * (1 + rank) * (update + 1))
+    torch.save(one.model.state_dict(), results / f"{rank}")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def test_processes_keep_the_same_weights_under_a_time_budget(tmp_path: Path) -> None:
+    ranks = [child(weights_of_rank, rank, tmp_path / "meeting", tmp_path) for rank in range(2)]
+    assert [ending(process) for process in ranks] == [0, 0]
+    one, two = (torch.load(tmp_path / f"{rank}", weights_only=True) for rank in range(2))
+    assert [name for name in one if not one[name].equal(two[name])] == []
 
 
 def test_processes_draw_disjoint_episodes() -> None:

@@ -10,6 +10,7 @@ import pytest
 from safetensors.torch import load_file
 
 from tests.training.small import attempt, child, ending, fit, losses, mortal_attempt, small
+from vma.training.checkpoint import read_progress
 from vma.training.runs import Run
 
 
@@ -82,9 +83,15 @@ def test_a_run_can_be_made_longer(tmp_path: Path) -> None:
 
 
 def test_a_time_budget_ends_with_a_checkpoint_and_the_rate_follows_it(tmp_path: Path) -> None:
-    began = time.monotonic()
-    run = fit(small(updates=10**6, minutes=0.03), tmp_path / "run")
+    run = fit(small(updates=10**6, minutes=0.03, log_every=1), tmp_path / "run")
     rows = run.metrics()
-    assert run.checkpoint_file.exists()
-    assert 0 < rows[-1]["update"] < 10**6
-    assert rows[-1]["seconds"] <= time.monotonic() - began
+    assert read_progress(run.checkpoint_file).update == rows[-1]["update"] < 10**6
+    assert rows[4]["rate_factor"] > 0.8  # after the warm-up
+    assert rows[-1]["rate_factor"] < 0.2
+    assert rows[-2]["seconds"] < 60 * 0.03 <= rows[-1]["seconds"]
+
+
+def test_it_is_validated_when_that_is_due(tmp_path: Path) -> None:
+    rows = fit(small(updates=12, log_every=5, validate_every=4), tmp_path / "run").metrics()
+    assert [row["update"] for row in rows] == [4, 5, 8, 10, 12]
+    assert [row["update"] for row in rows if "valid_nll" in row] == [4, 8, 12]

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vma.bounds import BoundTerms, multi_sample_bound
-from vma.checks import as_images, check_samples, check_shape
+from vma.checks import as_targets, check_samples
 from vma.config import ModelConfig
 from vma.errors import InputError
 from vma.estimators import Estimate, estimate, estimator
@@ -53,9 +53,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
 
     def targets(self, x: Any) -> Float[Tensor, "batch height width"]:
         """Targets x, checked, with the type of the weights."""
-        images = as_images("targets", x)
-        check_shape("targets", images, self.config.image_shape)
-        return images.to(next(self.parameters()))
+        return as_targets(x, self.config.image_shape, next(self.parameters()))
 
     def noise(
         self, batch: int, samples: int, generator: torch.Generator | None = None

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from vma.errors import InputError, unknown_name
+from vma.training.checkpoint import read_progress
 from vma.training.presets import PRESETS
 from vma.training.runs import Run, all_runs, default_root
 from vma.training.settings import TrainSettings
@@ -77,8 +78,8 @@ def parse_start(arguments: Sequence[str]) -> Start:
     return tyro.cli(Start, default=Start(PRESETS[name]), args=arguments[1:], prog=f"vma train {name}")
 
 
-def start(options: Start) -> Run:
-    """Start a run."""
+def start(options: Start) -> bool:
+    """Start a run; whether it came to its end."""
     from vma.training.loop import train
 
     run = Run(options.folder or fresh_folder(options.settings.preset))
@@ -90,8 +91,8 @@ def fresh_folder(preset: str) -> Path:
     return default_root() / f"{preset}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
-def resume(options: Resume) -> Run:
-    """Go on with a run."""
+def resume(options: Resume) -> bool:
+    """Go on with a run; whether it came to its end."""
     from vma.training.loop import train
 
     run = Run(options.run)
@@ -140,4 +141,5 @@ def run_row(run: Run) -> list[str]:
     state = "running" if run.is_locked() else "saved" if run.checkpoint_file.exists() else "empty"
     numbers = [last.get("nll"), valid, last.get("kl_a"), last.get("kl_z")]
     shown = ["" if value is None else f"{value:.2f}" for value in numbers]
-    return [run.folder.name, state, str(last.get("update", 0)), *shown]
+    update = read_progress(run.checkpoint_file).update if run.checkpoint_file.exists() else 0
+    return [run.folder.name, state, str(update), *shown]

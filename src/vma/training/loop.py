@@ -24,7 +24,7 @@ from vma.training.processes import Processes, processes
 from vma.training.runs import Run
 from vma.training.settings import TrainSettings
 from vma.training.streams import Streams, for_model, generator, open_streams
-from vma.training.view import View, make_view
+from vma.training.view import SilentView, View, make_view
 
 VALIDATION_EPISODES = 8
 
@@ -37,8 +37,10 @@ def train(
     device: str = "auto",
     resume: bool = False,
     quiet: bool = False,
-) -> Run:
+) -> bool:
     """Train as `settings` say, into the folder of `run`; with `resume`, go on from its checkpoint.
+
+    Returns whether the run came to its end; False if it was interrupted, and saved.
 
     Args:
         settings: The run's settings.
@@ -55,15 +57,12 @@ def train(
         streams = open_streams(settings, data, here.rank, here.world)
         height, width = streams.size
         settings = replace(settings, model=replace(settings.model, height=height, width=width))
-        if here.is_first:
-            with run.lock(), make_view(settings, run, quiet) as view:
-                if not resume:
-                    run.create(settings)
-                Trainer(settings, run, streams, here, view).fit(resume)
-        else:
-            with make_view(settings, run, quiet=True) as view:
-                Trainer(settings, run, streams, here, view).fit(resume)
-    return run
+        if not here.is_first:
+            return Trainer(settings, run, streams, here, SilentView()).fit(resume)
+        with run.lock():
+            run.keep_settings(settings) if resume else run.create(settings)
+            with make_view(settings, run, quiet) as view:
+                return Trainer(settings, run, streams, here, view).fit(resume)
 
 
 class Trainer:
@@ -81,10 +80,10 @@ class Trainer:
         self.length = settings.episode.targets if settings.episode.kind == "sequence" else 0
         self.window = Window()
         self.update, self.seconds = 0, 0.0
-        self.pace = Pace()
+        self.factor, self.pace = 1.0, Pace()
 
-    def fit(self, resume: bool) -> None:
-        """Update until the updates or the minutes are used up, or somebody interrupts."""
+    def fit(self, resume: bool) -> bool:
+        """Update until updates or minutes are used up, or somebody interrupts; whether it came to its end."""
         if resume:
             self.restore()
         shared = self.here.share(self.model)
@@ -93,15 +92,17 @@ class Trainer:
         with interruptions() as interrupted:
             while not self.finished() and not self.here.any(bool(interrupted)):
                 self.step(shared)
-                self.seconds = time.monotonic() - started
+                self.seconds = self.here.largest(time.monotonic() - started)
                 self.report()
                 if checkpoint.now(self.update % self.settings.checkpoint_every == 0):
                     self.save()
                 if picture.now():
                     self.draw()
-        self.save()
+            self.save()
+            ended = self.finished()
+            self.view.ended(self.update, interrupted=not ended)
         self.draw()
-        self.view.ended(self.update, bool(interrupted))
+        return ended
 
     def restore(self) -> None:
         """Take up where the checkpoint left off, or start anew where none had been written."""
@@ -132,13 +133,15 @@ class Trainer:
     def step(self, shared: nn.Module) -> None:
         """One update."""
         estimate = self.estimate(shared)
-        self.check(estimate)
+        self.check(estimate, estimate.surrogate)
         for optimiser in self.optimisers:
             optimiser.zero_grad(set_to_none=True)
         estimate.loss.backward()
         limit = self.settings.optimiser.clip or float("inf")
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), limit)
-        set_rates(self.optimisers, rate_factor(self.settings.optimiser, self.update, self.progress()))
+        self.check(estimate, norm)
+        self.factor = rate_factor(self.settings.optimiser, self.update, self.progress())
+        set_rates(self.optimisers, self.factor)
         for optimiser in self.optimisers:
             optimiser.step()
         self.update += 1
@@ -160,24 +163,26 @@ class Trainer:
                 generator=generator(settings.seed, self.update, here.rank, here.device),
             )
 
-    def check(self, estimate: Estimate) -> None:
-        """Stop at a loss that is not finite, before it reaches the weights."""
-        if bool(torch.isfinite(estimate.surrogate)):
+    def check(self, estimate: Estimate, value: torch.Tensor) -> None:
+        """Stop at a loss or a gradient that is not finite, before it reaches the weights."""
+        if bool(torch.isfinite(value)):
             return
         names = ("log_p_a", "log_q_a", "log_p_z", "log_q_z", "log_p_x")
         means = {name: float(getattr(estimate.terms, name).detach().mean()) for name in names}
         shown = ", ".join(f"{name} {value:.4g}" for name, value in means.items())
         raise InputError(
-            f"The loss is not finite at update {self.update} (means: {shown}); "
+            f"The loss or its gradient is not finite at update {self.update} (means: {shown}); "
             f"{describe(self.run.checkpoint_file)}. Lower the rate, or set optimiser.clip."
         )
 
     def report(self) -> None:
         """Write a line of metrics when one is due, with a validation when that is due too."""
         settings = self.settings
-        if self.update % settings.log_every or not self.here.is_first:
+        due = self.update % settings.log_every == 0 or self.update % settings.validate_every == 0
+        if not due or not self.here.is_first:
             return
         row = {**self.window.row(self.update), "seconds": round(self.seconds, 3)}
+        row["rate_factor"] = self.factor
         row["updates_per_second"] = self.pace.see(self.update, self.seconds)
         if self.update % settings.validate_every == 0:
             row["valid_nll"] = self.validate()

@@ -79,7 +79,7 @@ LEARNED_OMNIGLOT = {
 
 PAPER_NLL = {1: "75.1", 4: "between 75.1 and 69.1", 8: "between 75.1 and 69.1", 16: "69.1"}
 FEW_SHOT = TrainSettings(
-    model=PAPER_CONVOLUTIONAL, data=DataSettings("omniglot", split="45-5"), updates=300_000, log_every=50
+    model=PAPER_CONVOLUTIONAL, data=DataSettings("omniglot"), updates=300_000, log_every=50
 )
 
 

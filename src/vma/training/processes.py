@@ -33,13 +33,17 @@ class Processes:
         ids = [self.device.index] if self.device.type == "cuda" else None
         return DistributedDataParallel(model, device_ids=ids)
 
+    def largest(self, value: float) -> float:
+        """The largest value of any process, so that all of them go by one clock."""
+        if self.world == 1:
+            return value
+        shared = torch.tensor(value, dtype=torch.float64, device=self.device)
+        dist.all_reduce(shared, dist.ReduceOp.MAX)
+        return float(shared.item())
+
     def any(self, flag: bool) -> bool:
         """Whether any process raises the flag: all stop together, or none."""
-        if self.world == 1:
-            return flag
-        shared = torch.tensor(float(flag), device=self.device)
-        dist.all_reduce(shared, dist.ReduceOp.MAX)
-        return bool(shared.item())
+        return self.largest(float(flag)) > 0
 
 
 def choose_device(name: str) -> torch.device:
@@ -47,9 +51,12 @@ def choose_device(name: str) -> torch.device:
     if name == "auto":
         name = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
     try:
-        return torch.device(name)
+        device = torch.device(name)
     except RuntimeError:
         raise InputError(f"Unknown device {name!r}: use auto, cpu, cuda or cuda:N.") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"There is no device {name!r} on this machine: use auto or cpu.")
+    return device
 
 
 @contextmanager

@@ -59,6 +59,15 @@ class Run:
         record = {"version": VERSION, "settings": msgspec.to_builtins(settings), **circumstances()}
         write_atomically(self.settings_file, json.dumps(record, indent=1).encode())
 
+    def keep_settings(self, settings: TrainSettings) -> None:
+        """Write down that the run goes on with these settings; what it had before stays in its history."""
+        record = self.record()
+        if record.get("settings") != msgspec.to_builtins(settings):
+            before = {"settings": record.get("settings"), "until": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+            record["history"] = [*record.get("history", []), before]
+            record["settings"] = msgspec.to_builtins(settings)
+            write_atomically(self.settings_file, json.dumps(record, indent=1).encode())
+
     def settings(self) -> TrainSettings:
         """The settings that the run was started with."""
         record = self.record()
@@ -85,15 +94,20 @@ class Run:
         if self.metrics_file.exists():
             for line in self.metrics_file.read_text().splitlines():
                 try:
-                    rows.append(json.loads(line))
+                    row = json.loads(line)
                 except ValueError:
                     break
+                if isinstance(row, dict) and "update" in row:
+                    rows.append(row)
         return rows
 
     def append_metrics(self, row: dict[str, Any]) -> None:
         """Add a line to the metrics."""
-        with self.metrics_file.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        try:
+            with self.metrics_file.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        except OSError as error:
+            raise InputError(f"Cannot write {self.metrics_file}: {error.strerror}.") from None
 
     def keep_metrics_until(self, update: int) -> None:
         """Drop lines after `update`, which a resumed run will write again."""
@@ -148,8 +162,10 @@ def revision() -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def settings_from(values: dict[str, Any]) -> TrainSettings:
+def settings_from(values: Any) -> TrainSettings:
     """Settings of plain values: an unknown key or a wrong type is an error that names it."""
+    if not isinstance(values, dict):
+        raise InputError("The settings must be an object with a name for each value.")
     check_keys(values, TrainSettings(), "")
     try:
         return msgspec.convert(values, TrainSettings)

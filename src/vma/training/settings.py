@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from vma.checks import check_samples
 from vma.config import ModelConfig
+from vma.data.folder import FolderOptions
 from vma.errors import InputError, unknown_name
 from vma.estimators import LATENT_GRADIENTS, estimator
 
@@ -18,6 +20,7 @@ class DataSettings:
         size: Side of the images; None for the dataset's default.
         held_out: Training classes kept apart for validation, where the data has no validation part.
         stochastic_binarization: Draw pixels as 0 or 1 at each step anew, grey levels being probabilities.
+        folder: How the images of the dataset `folder` are read.
     """
 
     name: str = "omniglot"
@@ -25,6 +28,7 @@ class DataSettings:
     size: int | None = None
     held_out: int = 60
     stochastic_binarization: bool = False
+    folder: FolderOptions = field(default_factory=FolderOptions)
 
 
 @dataclass(frozen=True)
@@ -134,8 +138,10 @@ class TrainSettings:
     picture_minutes: float = 5.0
 
     def __post_init__(self) -> None:
-        estimator(self.estimator)
-        if (self.episode.kind == "sequence") and self.model.model != "gmn":
+        chosen = estimator(self.estimator)
+        if self.model.model == "vma":
+            check_samples(self.samples, chosen.least_samples, f"The estimator {self.estimator!r}")
+        if self.episode.kind == "sequence" and self.model.model != "gmn":
             raise InputError("Only the model 'gmn' is trained on sequences: choose another episode.kind.")
         if self.latent_gradient not in LATENT_GRADIENTS:
             raise unknown_name("latent gradient", self.latent_gradient, LATENT_GRADIENTS)

@@ -37,12 +37,19 @@ def datasets(settings: TrainSettings, data: Path | None) -> tuple[Dataset, Datas
     chosen = settings.data
     if chosen.name not in DATASETS:
         raise unknown_name("dataset", chosen.name, DATASETS)
-    train = load_dataset(chosen.name, "train", size=chosen.size, split=chosen.split, data=data)
+
+    def load(part: str) -> Dataset:
+        return load_dataset(
+            chosen.name, part, size=chosen.size, split=chosen.split, data=data, folder=chosen.folder
+        )
+
+    train = load("train")
     if "valid" in DATASETS[chosen.name].parts:
-        return train, load_dataset(chosen.name, "valid", size=chosen.size, split=chosen.split, data=data)
+        return train, load("valid")
     if train.labels is not None and settings.episode.kind in ("few-shot", "sequence"):
         return train.hold_out_classes(chosen.held_out, settings.seed)
-    return hold_out_images(train, len(train) // 20, settings.seed)
+    enough = settings.episode.shots if settings.episode.kind == "recall" else 1
+    return hold_out_images(train, max(enough, len(train) // 20), settings.seed)
 
 
 def hold_out_images(dataset: Dataset, count: int, seed: int) -> tuple[Dataset, Dataset]:
@@ -71,7 +78,7 @@ def sampler(settings: TrainSettings, dataset: Dataset, seed: int, rank: int, wor
     if episode.kind == "sequence":
         return SequenceSampler(
             dataset, sequences=episode.shots, length=episode.targets, classes=episode.classes,
-            seed=seed, rank=rank, world=world,
+            seed=seed, rank=rank, world=world, stochastic_binarization=binarize,
         )  # fmt: skip
     return BatchSampler(
         dataset, batch=episode.targets, seed=seed, rank=rank, world=world, stochastic_binarization=binarize

@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from vma.errors import InputError
 from vma.training.runs import Run
 from vma.training.settings import TrainSettings
 
@@ -140,10 +141,13 @@ class WithTensorBoard:
 
     def show(self, row: dict[str, Any]) -> None:
         """Write scalars."""
-        for key, value in row.items():
-            if key != "update":
-                self.writer.add_scalar(key, value, row["update"])
-        self.writer.flush()
+        try:
+            for key, value in row.items():
+                if key != "update":
+                    self.writer.add_scalar(key, value, row["update"])
+            self.writer.flush()
+        except OSError as error:
+            raise InputError(f"Cannot write for TensorBoard: {error.strerror}.") from None
         self.inner.show(row)
 
     def ended(self, update: int, interrupted: bool) -> None:
