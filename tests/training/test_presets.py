@@ -6,11 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 import torch
+from PIL import Image, ImageDraw
 
 import vma.training.streams as streams
 from tests.training.small import fit, small, tiny
 from vma import InputError
 from vma.cli import run as vma
+from vma.data import FolderOptions
 from vma.episodes import SequenceSampler
 from vma.models import build_model
 from vma.training.commands import parse_start, run_row
@@ -84,6 +86,25 @@ def test_overrides_from_the_command_line() -> None:
     assert (options.settings.model.maps, options.settings.optimiser.rate) == (24, 1e-3)
     assert options.settings.minutes == 2.0
     assert options.settings.preset == "glyphs-fewshot"
+
+
+def test_a_folder_of_images_is_read_with_its_options(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"class{number}").mkdir()
+        for name in "abcd":
+            image = Image.new("L", (40, 30), 255)
+            ImageDraw.Draw(image).rectangle((10, 5, 12 + 2 * number, 20), fill=0)
+            image.save(tmp_path / f"class{number}" / f"{name}.png")
+    words = ["--data.name", "folder", "--data", str(tmp_path), "--data.held-out", "2", "--data.size", "20"]
+    options = parse_start(
+        ["omniglot-fewshot-4", *words, "--data.folder.crop", "--data.folder.held-out", "0.2"]
+    )
+    settings = replace(options.settings, episode=EpisodeSettings(classes=2, targets=2, shots=2))
+    opened = streams.open_streams(settings, options.data)
+    plain = replace(settings, data=replace(settings.data, folder=FolderOptions()))
+    shown = [s.train.episode(0).targets for s in (opened, streams.open_streams(plain, options.data))]
+    assert shown[0].shape == (4, 20, 20)
+    assert shown[0].mean() > 1.5 * shown[1].mean()  # cropped to the ink
 
 
 def test_a_mistyped_override_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

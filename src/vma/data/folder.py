@@ -145,8 +145,8 @@ def _dark_on_light(light: UInt8[np.ndarray, "height width"], options: FolderOpti
     return bool(np.median(border) >= 128)
 
 
-def _crop(ink: UInt8[np.ndarray, "height width"], margin: float) -> UInt8[np.ndarray, "side side"]:
-    """The square around the ink, `margin` of its side empty on each edge."""
+def _crop(ink: UInt8[np.ndarray, "height width"], margin: float) -> UInt8[np.ndarray, "rows columns"]:
+    """The box around the ink, with `margin` of the longer side empty on each edge."""
     strong = ink >= max(1, int(ink.max()) / 2)
     if not strong.any():
         return ink
