@@ -1,4 +1,4 @@
-"""float64, seeds of its own and untouched global state for every test."""
+"""float64, seeds of its own, a cache of its own and untouched global state for every test."""
 
 import os
 from collections.abc import Iterator
@@ -9,6 +9,14 @@ from hypothesis import settings
 
 settings.register_profile("vma", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("vma")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep drawn glyphs and decoded images out of the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VMA_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(autouse=True)
