@@ -21,7 +21,7 @@ from vma.models import GenerativeModel
 from vma.training.checkpoint import read_progress
 from vma.training.runs import Run
 
-CLASSES, TARGETS_IN_ALL, SAMPLES, SEED = (1, 2, 4, 8, 16, 32), 128, 64, 0
+CLASSES, TARGETS_IN_ALL, SAMPLES, SEED = (1, 2, 4, 8, 16), 128, 32, 0
 SHOTS = {"vma": 4, "vae": 4, "soft-attention": 16, "gmn": 4}
 
 
