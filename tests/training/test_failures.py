@@ -28,7 +28,7 @@ def content(folder: Path) -> dict[str, bytes]:
 def test_a_folder_with_a_run_is_not_overwritten(finished: Run) -> None:
     before = content(finished.folder)
     with pytest.raises(InputError, match="already holds a run: continue it with 'vma train --resume"):
-        train(small(), finished)  # not quiet: TensorBoard must not write either
+        train(small(threads=0), finished)  # not quiet: TensorBoard must not write either
     assert content(finished.folder) == before
 
 
@@ -182,6 +182,7 @@ def test_bad_settings(values: dict[str, object], message: str) -> None:
 def test_mixed_precision_needs_a_device_that_has_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs a GPU"):
         fit(small(precision="bfloat16"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_an_unknown_device_and_dataset(tmp_path: Path) -> None:

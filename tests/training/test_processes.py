@@ -81,6 +81,13 @@ def test_processes_keep_the_same_weights_under_a_time_budget(tmp_path: Path) -> 
     assert [name for name in one if not one[name].equal(two[name])] == []
 
 
+def test_a_process_that_cannot_see_the_checkpoint_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = trainer(0, 1)
+    monkeypatch.setattr(Processes, "largest", lambda self, value: value + 30.0)
+    with pytest.raises(InputError, match="put the run on a folder that all machines share"):
+        one.restore()
+
+
 def test_processes_draw_disjoint_episodes() -> None:
     streams = [open_streams(small(), None, rank, 2).train for rank in range(2)]
     alone = open_streams(small(), None).train

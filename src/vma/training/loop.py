@@ -54,6 +54,7 @@ def train(
         torch.set_num_threads(settings.threads)
     keep_memory()
     with processes(device) as here:
+        check_precision(settings, here)
         streams = open_streams(settings, data, here.rank, here.world)
         height, width = streams.size
         settings = replace(settings, model=replace(settings.model, height=height, width=width))
@@ -72,7 +73,6 @@ class Trainer:
         self, settings: TrainSettings, run: Run, streams: Streams, here: Processes, view: View
     ) -> None:
         self.settings, self.run, self.streams, self.here, self.view = settings, run, streams, here, view
-        check_precision(settings, here)
         torch.manual_seed(settings.seed)
         self.model = build_model(settings.model).to(here.device)
         self.optimisers = build_optimisers(self.model, settings.optimiser)
@@ -112,6 +112,11 @@ class Trainer:
             )
             self.update, self.seconds = progress.update, progress.seconds
             self.pace = Pace(self.update, self.seconds)
+        if self.here.largest(float(self.update)) != self.update:
+            raise InputError(
+                f"Process {self.here.rank} does not see the checkpoint {self.run.checkpoint_file} that another one "
+                "resumes from: put the run on a folder that all machines share."
+            )
         if self.here.is_first:
             self.run.keep_metrics_until(self.update)
 

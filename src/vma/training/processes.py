@@ -1,5 +1,6 @@
 """One process or many: the same command, alone or under torchrun."""
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,4 +77,5 @@ def processes(device: str = "auto") -> Iterator[Processes]:
         yield Processes(dist.get_rank(), world, chosen)
         dist.barrier()
     finally:
+        gc.collect()  # a model that still holds the group would end its threads at exit, and abort
         dist.destroy_process_group()
