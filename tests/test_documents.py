@@ -26,3 +26,20 @@ def test_the_readme_states_what_the_quickstart_measured() -> None:
         mean = found[name]
         assert f"{mean['value']:.1f} ± {mean['error']:.1f}" in text
     assert f"{100 * found['accuracy']['value']:.1f} %" in text
+
+
+def test_the_documents_state_what_omniglot_gave() -> None:
+    found = json.loads((ROOT / "results/omniglot-fewshot-4-fast-test.json").read_text())["models"][0]
+    assert found["updates"] == 6000
+    notes = (ROOT / "docs/lab-notes.md").read_text()
+    for row in found["rows"]:
+        assert f"{row['nll']:.1f} ± {row['error']:.1f}" in notes.replace("\n", " ")
+    (eight,) = [row for row in found["rows"] if row["classes"] == 8]
+    assert f"{eight['nll']:.1f} ± {eight['error']:.1f} nats" in (ROOT / "README.md").read_text()
+
+
+def test_the_lab_notes_state_what_the_baselines_gave() -> None:
+    notes = (ROOT / "docs/lab-notes.md").read_text()
+    for model in json.loads((ROOT / "results/baseline-check.json").read_text())["models"]:
+        assert model["updates"] == 1200
+        assert " | ".join(f"{row['nll']:.1f} ± {row['error']:.1f}" for row in model["rows"]) in notes
