@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from vma.config import ModelConfig
+from vma.config import ModelConfig, paper_mlp
 from vma.training.settings import DataSettings, EpisodeSettings, OptimiserSettings, TrainSettings
 
-PAPER_MLP = ModelConfig(height=28, width=28, family="mlp", hidden=(256, 128), latent=32, ink=0.13)
+PAPER_MLP = paper_mlp()
 PAPER_CONVOLUTIONAL = ModelConfig(maps=64)
 SMALL_CONVOLUTIONAL = ModelConfig(height=28, width=28, maps=32, ink=0.08)
 
