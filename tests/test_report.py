@@ -22,6 +22,8 @@ from vma.bounds import BoundTerms
 from vma.data.dataset import Dataset
 from vma.episodes import EpisodeSampler
 from vma.errors import InputError
+from vma.evaluation.classification import class_mass
+from vma.evaluation.statistics import mean, wilson
 from vma.memory import Memory
 from vma.report import (
     Findings,
@@ -37,7 +39,6 @@ from vma.report import (
     summary,
     write_report,
 )
-from vma.report.measure import class_mass, mean, wilson
 from vma.report.page import (
     bars,
     compare_accuracy,

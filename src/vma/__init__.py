@@ -1,20 +1,28 @@
-"""Variational memory addressing in generative models (Bornschein, Mnih, Zoran, Rezende, 2017)."""
+"""Variational memory addressing in generative models (Bornschein, Mnih, Zoran, Rezende, 2017).
 
-from vma.addressing import AddressDistribution
-from vma.bounds import (
-    BoundTerms,
-    Decomposition,
-    decomposition,
-    effective_sample_size,
-    elbo,
-    multi_sample_bound,
-)
-from vma.config import ModelConfig, paper_mlp
-from vma.errors import InputError
-from vma.estimators import ESTIMATORS, Estimate, estimate
-from vma.memory import Memory
-from vma.model import VMA, Samples
-from vma.storage import load_model, save_model
+Names are imported when they are first used: `import vma` and `vma --help` do not wait for torch.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vma.addressing import AddressDistribution
+    from vma.bounds import (
+        BoundTerms,
+        Decomposition,
+        decomposition,
+        effective_sample_size,
+        elbo,
+        multi_sample_bound,
+    )
+    from vma.config import ModelConfig, paper_mlp
+    from vma.errors import InputError
+    from vma.estimators import ESTIMATORS, Estimate, estimate
+    from vma.memory import Memory
+    from vma.model import VMA, Samples
+    from vma.storage import load_model, save_model
+    from vma.use import load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,8 +40,38 @@ __all__ = [
     "effective_sample_size",
     "elbo",
     "estimate",
+    "load",
     "load_model",
     "multi_sample_bound",
     "paper_mlp",
     "save_model",
 ]
+
+_HOMES = {
+    "vma.addressing": ("AddressDistribution",),
+    "vma.bounds": (
+        "BoundTerms", "Decomposition", "decomposition", "effective_sample_size", "elbo", "multi_sample_bound",
+    ),
+    "vma.config": ("ModelConfig", "paper_mlp"),
+    "vma.errors": ("InputError",),
+    "vma.estimators": ("ESTIMATORS", "Estimate", "estimate"),
+    "vma.memory": ("Memory",),
+    "vma.model": ("VMA", "Samples"),
+    "vma.storage": ("load_model", "save_model"),
+    "vma.use": ("load",),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """The public name `name`, from the module it lives in."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'vma' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """All public names."""
+    return sorted([*__all__, "__version__"])

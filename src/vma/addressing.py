@@ -6,9 +6,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from vma.chunks import in_chunks
 from vma.errors import InputError
 from vma.memory import Memory
 from vma.similarity import Similarity
+
+CHUNK = 128  # items that are embedded at a time
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,12 @@ class Addressing(nn.Module):
         self.prior_query = nn.Parameter(torch.zeros(matching)) if prior == "learned" else None
 
     def keys(self, memory: Memory) -> Float[Tensor, "memory matching"]:
-        """k_a for all of M; computed once per memory, whatever the number of targets."""
-        return self.similarity.keys(self.key(memory.items))
+        """k_a for all of M; computed once per memory, whatever the number of targets.
+
+        Where no gradient is wanted, a large memory is embedded piece by piece: its feature maps are never held.
+        """
+        size = 0 if torch.is_grad_enabled() else CHUNK
+        return self.similarity.keys(in_chunks(lambda part: self.key(memory.items[part]), len(memory), size))
 
     def prior(self, memory: Memory, keys: Float[Tensor, "memory matching"]) -> AddressDistribution:
         """p(a)."""

@@ -43,6 +43,15 @@ COMMANDS: dict[str, Command] = {
         "vma.training.commands:presets_command", "every experiment, and what the paper reports"
     ),
     "runs": Command("vma.training.commands:runs_command", "the runs so far"),
+    "evaluate": Command(
+        "vma.evaluation.commands:evaluate_command", "likelihood, sweeps, classification, samples", parses=True
+    ),
+    "imagine": Command("vma.use.commands:imagine", "new images like those in a memory, as a picture"),
+    "recognise": Command("vma.use.commands:recognise", "which class of a memory each image is of"),
+    "score": Command("vma.use.commands:score", "log p(x|M) of images, and which of them are novel"),
+    "explain": Command("vma.use.commands:explain", "where the model looks for an image"),
+    "serve": Command("vma.serve.commands:serve", "a local page to draw, remember, imagine and recognise"),
+    "export": Command("vma.storage:export", "write a run's model to one file"),
     "info": Command("vma.storage:info", "describe a saved model: its configuration, size and memory"),
     "data list": Command(
         "vma.data.commands:list_datasets", "all datasets, whether they are here, how large they are"
@@ -88,6 +97,8 @@ def main() -> None:
         except InputError as error:
             print(f"vma: {error}", file=sys.stderr)
             sys.exit(2)
+        except BrokenPipeError:  # `vma ... | head`: nobody reads on, and all files are written
+            sys.stderr.close()
         except KeyboardInterrupt:
             print("vma: interrupted.", file=sys.stderr)
             sys.exit(130)

@@ -10,13 +10,14 @@ from torch import Tensor, nn
 from vma.addressing import AddressDistribution, Addressing
 from vma.bounds import BoundTerms, multi_sample_bound
 from vma.checks import as_targets, as_tensor, check_samples
+from vma.chunks import in_chunks, slices
 from vma.config import ModelConfig
 from vma.errors import InputError
 from vma.estimators import Estimate, estimate, estimator
 from vma.latents import DiagonalGaussian, bernoulli_log_prob
 from vma.memory import LearnedMemory, Memory, choose_memory
-from vma.networks import build_networks
-from vma.reads import Reads, draw, gather
+from vma.networks import ItemFeatures, build_networks
+from vma.reads import HardGather, Reads, StraightThroughGather, draw, gather
 from vma.similarity import similarity
 
 
@@ -72,6 +73,7 @@ class VMA(nn.Module):
         *,
         sampling: str = "independent",
         detach_q_z: bool = False,
+        chunk: int = 0,
         generator: torch.Generator | None = None,
     ) -> BoundTerms:
         """The terms of the bound at `samples` reads per target, drawn from q(a,z|x).
@@ -80,8 +82,9 @@ class VMA(nn.Module):
             x: Targets [B, height, width] in [0, 1].
             memory: M; left out for learned memory.
             samples: K. With `sampling="all"`, the number of z for each address.
-            sampling: `independent`, `all`, `without-replacement` or `straight-through`.
+            sampling: `independent`, `all`, `stratified`, `without-replacement` or `straight-through`.
             detach_q_z: Hold q(z|m,x) fixed in log q(z|m,x), as `dreg` asks.
+            chunk: Rows that a network sees at a time, for a large K; 0 for all at once.
             generator: Source of randomness.
         """
         check_samples(samples, 1, "A bound")
@@ -92,7 +95,7 @@ class VMA(nn.Module):
         reads = draw(q_a, samples, memory, sampling, generator)
         shape = (*reads.addresses.shape, self.config.latent)
         noise = torch.randn(shape, dtype=x.dtype, device=x.device, generator=generator)
-        return self.terms_at(x, memory, p_a, q_a, reads, noise, detach_q_z=detach_q_z)
+        return self.terms_at(x, memory, p_a, q_a, reads, noise, detach_q_z=detach_q_z, chunk=chunk)
 
     def terms_at(
         self,
@@ -104,28 +107,37 @@ class VMA(nn.Module):
         noise: Float[Tensor, "batch samples latent"],
         *,
         detach_q_z: bool = False,
+        chunk: int = 0,
     ) -> BoundTerms:
         """The terms at given reads and `noise` of z; no randomness is left.
 
         What depends on m alone is computed once per unique item, the encoder once per unique pair of target
-        and item, and only the decoder once per read.
+        and item, and only the decoder once per read; with a `chunk`, for so many rows at a time.
         """
-        rows = gather(reads)
-        features = self.networks.items(memory.read(rows.items))
-        statistics = self.networks.encode(
-            rows.targets_of_pairs(self.networks.targets(x)), rows.items_of_pairs(features.encoder)
-        )
-        shape = noise.shape[:2]
-        p_z = DiagonalGaussian.of_statistics(rows.to_reads(features.prior).unflatten(0, shape))
-        q_z = DiagonalGaussian.of_statistics(rows.pairs_to_reads(statistics).unflatten(0, shape))
+        rows, (batch, samples) = gather(reads), noise.shape[:2]
+        features = self.item_features(memory, rows, chunk)
+        targets = self.networks.targets(x)
+
+        def encode(part: slice) -> Tensor:
+            target, item = rows.targets_of_pairs(targets, part), rows.items_of_pairs(features.encoder, part)
+            return self.networks.encode(target, item)
+
+        statistics = in_chunks(encode, rows.pairs, chunk)
+        p_z = DiagonalGaussian.of_statistics(rows.to_reads(features.prior).unflatten(0, (batch, samples)))
+        q_z = DiagonalGaussian.of_statistics(rows.pairs_to_reads(statistics).unflatten(0, (batch, samples)))
         z = q_z.sample(noise)
-        logits = self.networks.decode(z.flatten(0, 1), features.read_decoder(rows.to_reads))
+
+        def log_p_x(part: slice) -> Tensor:
+            item = features.read_decoder(lambda half: rows.to_reads(half, part))
+            logits = self.networks.decode(z[:, part].flatten(0, 1), item)
+            return bernoulli_log_prob(x, logits.unflatten(0, (batch, -1)))
+
         return BoundTerms(
             log_p_a=reads.log_prob(p_a),
             log_q_a=reads.log_prob(q_a),
             log_p_z=p_z.log_prob(z),
             log_q_z=(q_z.detach() if detach_q_z else q_z).log_prob(z),
-            log_p_x=bernoulli_log_prob(x, logits.unflatten(0, shape)),
+            log_p_x=in_chunks(log_p_x, samples, chunk and max(1, chunk // batch), dim=1),
             log_mass=reads.log_mass,
             kl_z=q_z.kl(p_z),
             p_a=p_a,
@@ -133,6 +145,15 @@ class VMA(nn.Module):
             z=z,
             log_rest=reads.log_rest,
         )
+
+    def item_features(
+        self, memory: Memory, rows: HardGather | StraightThroughGather, chunk: int
+    ) -> ItemFeatures:
+        """What depends on m alone, of every unique item that is read."""
+        parts = [
+            self.networks.items(memory.read(rows.items[part])) for part in slices(len(rows.items), chunk)
+        ]
+        return parts[0] if len(parts) == 1 else ItemFeatures.join(parts)
 
     def forward(
         self,

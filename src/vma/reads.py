@@ -39,23 +39,26 @@ class Reads:
         return (self.choice * finite.unsqueeze(-2)).sum(-1)
 
 
+ALL = slice(None)
+
+
 @dataclass(frozen=True)
 class HardGather:
     """Rows for every read, from features computed once per unique item and once per unique pair.
 
     Attributes:
         items: The unique addresses.
-        read_item: Row of `items` that each read uses, reads in the order (target, sample).
+        read_item: Row of `items` that each read uses.
         pair_target: Target of each unique (target, address) pair.
         pair_item: Row of `items` of each pair.
         read_pair: The pair of each read.
     """
 
     items: Int[Tensor, "items"]
-    read_item: Int[Tensor, "reads"]
+    read_item: Int[Tensor, "batch samples"]
     pair_target: Int[Tensor, "pairs"]
     pair_item: Int[Tensor, "pairs"]
-    read_pair: Int[Tensor, "reads"]
+    read_pair: Int[Tensor, "batch samples"]
 
     @staticmethod
     def of(addresses: Int[Tensor, "batch samples"]) -> "HardGather":
@@ -63,24 +66,28 @@ class HardGather:
         items, read_item = torch.unique(addresses, return_inverse=True)
         targets = torch.arange(len(addresses), device=addresses.device).unsqueeze(1)
         pairs, read_pair = torch.unique(targets * len(items) + read_item, return_inverse=True)
-        target, item = pairs // len(items), pairs % len(items)
-        return HardGather(items, read_item.flatten(), target, item, read_pair.flatten())
+        return HardGather(items, read_item, pairs // len(items), pairs % len(items), read_pair)
 
-    def to_reads(self, of_items: Tensor) -> Tensor:
-        """One row per read, from one row per item."""
-        return of_items.index_select(0, self.read_item)
+    @property
+    def pairs(self) -> int:
+        """Number of unique (target, address) pairs."""
+        return len(self.pair_target)
 
-    def items_of_pairs(self, of_items: Tensor) -> Tensor:
+    def to_reads(self, of_items: Tensor, samples: slice = ALL) -> Tensor:
+        """One row per read, in the order (target, sample), from one row per item; of some `samples` alone."""
+        return of_items.index_select(0, self.read_item[:, samples].flatten())
+
+    def items_of_pairs(self, of_items: Tensor, pairs: slice = ALL) -> Tensor:
         """One row per pair, from one row per item."""
-        return of_items.index_select(0, self.pair_item)
+        return of_items.index_select(0, self.pair_item[pairs])
 
-    def targets_of_pairs(self, of_targets: Tensor) -> Tensor:
+    def targets_of_pairs(self, of_targets: Tensor, pairs: slice = ALL) -> Tensor:
         """One row per pair, from one row per target."""
-        return of_targets.index_select(0, self.pair_target)
+        return of_targets.index_select(0, self.pair_target[pairs])
 
     def pairs_to_reads(self, of_pairs: Tensor) -> Tensor:
         """One row per read, from one row per pair."""
-        return of_pairs.index_select(0, self.read_pair)
+        return of_pairs.index_select(0, self.read_pair.flatten())
 
 
 @dataclass(frozen=True)
@@ -91,26 +98,29 @@ class StraightThroughGather:
     """
 
     items: Int[Tensor, "items"]
-    choice: Float[Tensor, "reads items"]
-    samples: int
+    choice: Float[Tensor, "batch samples items"]
 
     @staticmethod
     def of(choice: Float[Tensor, "batch samples memory"]) -> "StraightThroughGather":
         """The gather of a straight-through `choice`."""
-        items = torch.arange(choice.shape[-1], device=choice.device)
-        return StraightThroughGather(items, choice.flatten(0, 1), choice.shape[1])
+        return StraightThroughGather(torch.arange(choice.shape[-1], device=choice.device), choice)
 
-    def to_reads(self, of_items: Tensor) -> Tensor:
-        """One row per read, from one row per item."""
-        return torch.tensordot(self.choice, of_items, dims=1)
+    @property
+    def pairs(self) -> int:
+        """Number of pairs: that of the reads."""
+        return self.choice.shape[0] * self.choice.shape[1]
 
-    def items_of_pairs(self, of_items: Tensor) -> Tensor:
+    def to_reads(self, of_items: Tensor, samples: slice = ALL) -> Tensor:
+        """One row per read, in the order (target, sample), from one row per item; of some `samples` alone."""
+        return torch.tensordot(self.choice[:, samples].flatten(0, 1), of_items, dims=1)
+
+    def items_of_pairs(self, of_items: Tensor, pairs: slice = ALL) -> Tensor:
         """One row per pair, which is a read, from one row per item."""
-        return self.to_reads(of_items)
+        return torch.tensordot(self.choice.flatten(0, 1)[pairs], of_items, dims=1)
 
-    def targets_of_pairs(self, of_targets: Tensor) -> Tensor:
+    def targets_of_pairs(self, of_targets: Tensor, pairs: slice = ALL) -> Tensor:
         """One row per pair, which is a read, from one row per target."""
-        return of_targets.repeat_interleave(self.samples, dim=0)
+        return of_targets.repeat_interleave(self.choice.shape[1], dim=0)[pairs]
 
     def pairs_to_reads(self, of_pairs: Tensor) -> Tensor:
         """The rows themselves."""
@@ -137,6 +147,39 @@ def all_addresses(
     batch = q_a.log_probs.shape[0]
     addresses = memory.addresses().repeat_interleave(samples).expand(batch, -1)
     return Reads(addresses, q_a.log_prob(addresses) - math.log(samples))
+
+
+def stratified(
+    q_a: AddressDistribution,
+    samples: int,
+    memory: Memory,
+    generator: torch.Generator | None = None,
+    allocation: AddressDistribution | None = None,
+) -> Reads:
+    """p(x|M) = Σ_{a in S} p(a) p(x|m_a) + Σ_{a not in S} p(a) p(x|m_a): exact in a in S, sampled outside.
+
+    n_a = ⌊(K − 1) r(a)⌋ of the K reads go to address a, where r is the `allocation`, q(a|x) if there is none,
+    and S is where n_a is at least 1: each such read stands for q(a|x) / n_a. What is left of the K reads is
+    drawn from q(a|x) outside of S, and each of these stands for an equal share of its mass. Whatever r, the
+    expectation of Σ_k mass_k w_k is p(x|M), and so the bound is one.
+    """
+    log_q = q_a.log_probs.detach()
+    shares = log_q if allocation is None else allocation.log_probs.detach()
+    counts = ((samples - 1) * shares.double().exp()).floor().long().masked_fill(log_q == -torch.inf, 0)
+    outside = log_q.masked_fill(counts > 0, -torch.inf)
+    log_rest = outside.logsumexp(-1, keepdim=True)
+    nothing_left = log_rest == -torch.inf
+    spare = samples - counts.sum(-1, keepdim=True)
+    top = log_q.argmax(-1, keepdim=True)
+    counts = counts.scatter_add(-1, top, spare * nothing_left)
+    ends = counts.cumsum(-1)
+    position = torch.arange(samples, device=log_q.device).expand(len(log_q), -1).contiguous()
+    inside = torch.searchsorted(ends, position, right=True).clamp(max=log_q.shape[-1] - 1)
+    drawn = AddressDistribution(torch.where(nothing_left, log_q, outside)).sample(samples, generator)
+    sampled = position >= ends[:, -1:]
+    mass = log_q.gather(-1, inside) - counts.gather(-1, inside).clamp(min=1).log()
+    rest = log_rest - spare.clamp(min=1).log()
+    return Reads(torch.where(sampled, drawn, inside), torch.where(sampled, rest, mass))
 
 
 def without_replacement(
@@ -174,6 +217,7 @@ def straight_through(
 SAMPLINGS: dict[str, Callable[[AddressDistribution, int, Memory, torch.Generator | None], Reads]] = {
     "independent": independent,
     "all": all_addresses,
+    "stratified": stratified,
     "without-replacement": without_replacement,
     "straight-through": straight_through,
 }

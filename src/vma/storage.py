@@ -15,6 +15,7 @@ from vma.models import GenerativeModel, build_model
 
 FORMAT = "vma-model"
 VERSION = 1
+IN_RUN = "model.safetensors"  # a run's folder holds its model under this name
 
 
 def save_model(model: GenerativeModel, path: str | Path) -> None:
@@ -66,13 +67,43 @@ def read_config(path: Path, header: dict[str, str]) -> ModelConfig:
         raise InputError(f"{path} has no readable configuration: it is damaged.") from None
 
 
+def model_file(path: Path) -> Path:
+    """The model's file: `path` itself, or the one in a run's folder, or in that of a quickstart."""
+    path = path.expanduser()
+    if not path.is_dir():
+        return path
+    places = [path / IN_RUN, path / "vma" / IN_RUN]
+    for place in places:
+        if place.is_file():
+            return place
+    raise InputError(f"{path} is a folder without a {IN_RUN}: name a run's folder, or the file of a model.")
+
+
 def info(path: Path, /) -> None:
     """Describe a saved model.
 
     Args:
-        path: The model file.
+        path: The model file, or the folder of a run.
     """
-    config, tensors = read_model(path)
-    print(f"{path}: {sum(tensor.numel() for tensor in tensors.values()):,} parameters")
+    file = model_file(path)
+    config, tensors = read_model(file)
+    print(f"{file}: {sum(tensor.numel() for tensor in tensors.values()):,} parameters")
     for name, value in asdict(config).items():
         print(f"  {name:<14} {value}")
+
+
+def export(run: Path, file: Path, /, *, overwrite: bool = False) -> None:
+    """Write the model of a run to one file: weights as safetensors, the configuration in its header.
+
+    Args:
+        run: The folder of the run.
+        file: Where to write it, e.g. characters.safetensors.
+        overwrite: Replace the file if there is one.
+    """
+    model = load_model(model_file(run))
+    if file.is_dir():
+        raise InputError(f"{file} is a folder: name a file, e.g. {file / 'model.safetensors'}.")
+    if file.exists() and not overwrite:
+        raise InputError(f"{file} exists: choose another name, or add --overwrite.")
+    save_model(model, file)
+    print(f"{file}: {file.stat().st_size / 1e6:.1f} MB")

@@ -48,7 +48,9 @@ def test_the_paper_settings() -> None:
     assert PRESETS["omniglot28-learned-256"].model.maps == 32
     assert PRESETS["mnist-recall"].episode.shots == 256
     assert PRESETS["mnist-learned-64"].model.item_shape == (256,)
-    assert PRESETS["omniglot-soft"].episode.classes * PRESETS["omniglot-soft"].episode.shots == 32
+    soft = PRESETS["omniglot-soft"]
+    assert soft.episode.classes * soft.episode.shots == 32
+    assert soft.episode.episodes * soft.episode.classes * soft.episode.targets == 32
 
 
 @pytest.mark.parametrize("name", list(PRESETS))

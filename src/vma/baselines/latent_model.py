@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from vma.bounds import BoundTerms, multi_sample_bound
 from vma.checks import as_targets, check_samples
+from vma.chunks import in_chunks
 from vma.config import ModelConfig
 from vma.errors import InputError
 from vma.estimators import Estimate, estimate, estimator
@@ -71,6 +72,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
         *,
         sampling: str = "independent",
         detach_q_z: bool = False,
+        chunk: int = 0,
         generator: torch.Generator | None = None,
     ) -> BoundTerms:
         """The terms of the bound at `samples` draws from q(z|x,M) per target.
@@ -81,6 +83,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
             samples: K.
             sampling: `independent`, for there are no addresses to be drawn in another way.
             detach_q_z: Hold q(z|x,M) fixed in log q(z|x,M), as `dreg` asks.
+            chunk: Rows that the decoder sees at a time, for a large K; 0 for all at once.
             generator: Source of randomness.
         """
         check_samples(samples, 1, "A bound")
@@ -90,7 +93,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
             )
         x, condition = self.targets(x), self.condition(memory)
         noise = self.noise(len(x), samples, generator)
-        return self.terms_at(x, condition, noise, detach_q_z=detach_q_z)
+        return self.terms_at(x, condition, noise, detach_q_z=detach_q_z, chunk=chunk)
 
     def terms_at(
         self,
@@ -99,11 +102,17 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
         noise: Float[Tensor, "batch samples latent"],
         *,
         detach_q_z: bool = False,
+        chunk: int = 0,
     ) -> BoundTerms:
         """The terms at given `noise` of z; no randomness is left. The encoder runs once per target."""
         p_z, q_z = (d.map(over_samples) for d in (self.prior(condition), self.posterior(x, condition)))
         z = q_z.sample(noise)
-        log_p_x = bernoulli_log_prob(x, self.decode(z, condition))
+        size = chunk and max(1, chunk // len(x))
+
+        def likelihood(part: slice) -> Tensor:
+            return bernoulli_log_prob(x, self.decode(z[:, part], condition))
+
+        log_p_x = in_chunks(likelihood, z.shape[1], size, dim=1)
         none = torch.zeros_like(log_p_x)
         return BoundTerms(
             log_p_a=none,

@@ -1,8 +1,9 @@
 """What networks know of a memory item."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -23,6 +24,16 @@ class ItemFeatures:
     prior: Float[Tensor, "items twice_latent"]
     encoder: Float[Tensor, "items *encoder"]
     decoder: tuple[Tensor, ...]
+
+    @staticmethod
+    def join(parts: Sequence["ItemFeatures"]) -> "ItemFeatures":
+        """The features of the items of all `parts`."""
+        halves = zip(*(part.decoder for part in parts), strict=True)
+        return ItemFeatures(
+            torch.cat([part.prior for part in parts]),
+            torch.cat([part.encoder for part in parts]),
+            tuple(torch.cat(half) for half in halves),
+        )
 
     def read_decoder(self, read: Callable[[Tensor], Tensor]) -> tuple[Tensor, ...]:
         """The decoder's halves, one row per read."""

@@ -1,6 +1,7 @@
 """The report of a trained model on unseen classes: numbers, pictures, one page."""
 
-from vma.report.measure import Findings, Mean, Share, Training, measure, recognition
+from vma.evaluation.statistics import Mean, Share
+from vma.report.measure import Findings, Training, measure, recognition
 from vma.report.page import summary, write_report
 from vma.report.pictures import Pictures, addressing, draw_pictures, learning_curves, one_shot_samples
 

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from vma.addressing import AddressDistribution
 from vma.bounds import BoundTerms, decomposition, multi_sample_bound
 from vma.data.dataset import Dataset
 from vma.data.episode import EpisodeTensors
 from vma.episodes import EpisodeSampler
 from vma.errors import InputError
+from vma.evaluation.classification import Addresser, recognised
+from vma.evaluation.statistics import Mean, Share, mean, wilson
 from vma.memory import Memory
 
 CLASSES, TARGETS, SHOTS = 8, 4, 4  # of an episode, as in training
@@ -36,34 +37,8 @@ class Likelihood(Protocol):
 
 
 @runtime_checkable
-class Addresser(Protocol):
-    """A model that addresses a memory."""
-
-    def posterior(self, x: Any, memory: Memory | None = None) -> AddressDistribution:
-        """q(a|x)."""
-
-
-@runtime_checkable
 class MemoryModel(Likelihood, Addresser, Protocol):
     """Both: `VMA`."""
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean over episodes and its standard error."""
-
-    value: float
-    error: float
-
-
-@dataclass(frozen=True)
-class Share:
-    """A share of `trials` independent trials, with its 95 % interval (Wilson's)."""
-
-    value: float
-    low: float
-    high: float
-    trials: int
 
 
 @dataclass(frozen=True)
@@ -230,35 +205,6 @@ def recognition(
     episodes = (sampler.episode(step).tensors() for step in range(trials))
     right = sum(recognised(model, episode, ways, step % ways) for step, episode in enumerate(episodes))
     return wilson(right, trials)
-
-
-@torch.no_grad()
-def recognised(model: Addresser, episode: EpisodeTensors, ways: int, shift: int = 0) -> bool:
-    """Whether the one target's class gets the most mass of q(a|x); labels are counted from `shift`."""
-    q_a = model.posterior(episode.targets, Memory.of(episode.memory))
-    mass = class_mass(q_a.log_probs.exp().cpu(), (episode.memory_labels + shift) % ways, ways)
-    return int(mass.argmax()) == (int(episode.target_labels) + shift) % ways
-
-
-def class_mass(
-    q: Float[Tensor, "batch memory"], labels: Int[Tensor, "memory"], classes: int
-) -> Float[Tensor, "batch classes"]:
-    """Σ_a q(a|x) [label of m_a is y], for every class y."""
-    return q.new_zeros(len(q), classes).index_add(1, labels, q)
-
-
-def mean(values: Float[Tensor, "episodes"]) -> Mean:
-    """The mean and its standard error s / √n."""
-    return Mean(float(values.mean()), float(values.std()) / math.sqrt(len(values)))
-
-
-def wilson(successes: int, trials: int, z: float = 1.96) -> Share:
-    """The share and Wilson's interval, which stays inside [0, 1] and has a width even at 0 and 1."""
-    p, spread = successes / trials, z * z / trials
-    centre, scale = (p + spread / 2) / (1 + spread), 1 / (1 + spread)
-    half = scale * math.sqrt(z * z * p * (1 - p) / trials + spread * spread / 4)
-    low, high = min(p, centre - half), max(p, centre + half)  # p is inside, but for rounding at 0 and 1
-    return Share(p, max(0.0, low), min(1.0, high), trials)
 
 
 def count_weights(model: Likelihood) -> int:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
+from vma.evaluation.statistics import Mean
 from vma.files import write_atomically
-from vma.report.measure import Findings, Mean
+from vma.report.measure import Findings
 from vma.report.pictures import Pictures
 
 CLEAR = 2.0  # standard errors that make a difference clear

@@ -136,27 +136,37 @@ class Trainer:
         return max(self.update / self.settings.updates, by_time)
 
     def step(self, shared: nn.Module) -> None:
-        """One update."""
-        estimate = self.estimate(shared)
-        self.check(estimate, estimate.surrogate)
+        """One update: the mean gradient of its episodes."""
         for optimiser in self.optimisers:
             optimiser.zero_grad(set_to_none=True)
-        estimate.loss.backward()
+        estimates = [self.backward(shared, number) for number in self.episodes()]
         limit = self.settings.optimiser.clip or float("inf")
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), limit)
-        self.check(estimate, norm)
+        self.check(estimates[-1], norm)
         self.factor = rate_factor(self.settings.optimiser, self.update, self.progress())
         set_rates(self.optimisers, self.factor)
         for optimiser in self.optimisers:
             optimiser.step()
         self.update += 1
         self.average.update(self.model, self.update)
-        self.window.add(estimate, norm)
+        self.window.add(estimates, norm)
 
-    def estimate(self, shared: nn.Module) -> Estimate:
-        """The bound at this update's episode."""
+    def episodes(self) -> range:
+        """The numbers of this update's episodes."""
+        count = self.settings.episode.episodes
+        return range(self.update * count, (self.update + 1) * count)
+
+    def backward(self, shared: nn.Module, number: int) -> Estimate:
+        """Add one episode's share to the gradients; the network's activations are freed."""
+        estimate = self.estimate(shared, number)
+        self.check(estimate, estimate.surrogate)
+        (estimate.loss / self.settings.episode.episodes).backward()
+        return estimate
+
+    def estimate(self, shared: nn.Module, number: int) -> Estimate:
+        """The bound at episode `number`."""
         settings, here = self.settings, self.here
-        x, memory = for_model(self.streams.train.episode(self.update), here.device, self.length)
+        x, memory = for_model(self.streams.train.episode(number), here.device, self.length)
         mixed = settings.precision == "bfloat16"
         with torch.autocast(here.device.type, dtype=torch.bfloat16, enabled=mixed):
             return shared(
@@ -165,7 +175,7 @@ class Trainer:
                 settings.samples,
                 estimator_name=settings.estimator,
                 latent_gradient=settings.latent_gradient,
-                generator=generator(settings.seed, self.update, here.rank, here.device),
+                generator=generator(settings.seed, number, here.rank, here.device),
             )
 
     def check(self, estimate: Estimate, value: torch.Tensor) -> None:

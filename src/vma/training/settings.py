@@ -41,15 +41,17 @@ class EpisodeSettings:
         classes: Classes of a few-shot episode, or of a sequence.
         targets: Targets of each class; of the whole episode for `recall` and `batch`; length of a sequence.
         shots: Memory items of each class; |M| for `recall`; number of sequences; unused for `batch`.
+        episodes: Episodes of one update, each with a memory of its own; their gradients are averaged.
     """
 
     kind: Literal["few-shot", "recall", "batch", "sequence"] = "few-shot"
     classes: int = 8
     targets: int = 4
     shots: int = 4
+    episodes: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("classes", "targets", "shots"):
+        for name in ("classes", "targets", "shots", "episodes"):
             if getattr(self, name) < 1:
                 raise InputError(f"episode.{name} must be at least 1, not {getattr(self, name)}.")
 

@@ -1,0 +1,136 @@
+"""`classify`: few-shot recognition by where the model looks, and by the likelihood of each class."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vma.addressing import AddressDistribution
+from vma.data.episode import EpisodeTensors
+from vma.episodes import EpisodeSampler
+from vma.errors import InputError
+from vma.evaluation.likelihood import CHUNK
+from vma.evaluation.statistics import wilson
+from vma.evaluation.subject import Subject
+from vma.evaluation.units import Evaluation, Row
+from vma.memory import Memory
+from vma.model import VMA
+
+TRIALS = 20  # of a unit of work
+
+
+@runtime_checkable
+class Addresser(Protocol):
+    """A model that addresses a memory."""
+
+    def posterior(self, x: Any, memory: Memory | None = None) -> AddressDistribution:
+        """q(a|x)."""
+
+
+@dataclass(frozen=True)
+class ClassificationQuestion:
+    """Share of targets of unseen classes that are recognised among `ways` classes with `shots` items each.
+
+    Attributes:
+        tasks: Pairs of ways and shots, such as 5 1 20 5.
+        trials: Independent episodes with one target each.
+        samples: Samples of z for each address in the likelihood form; 0 leaves that form out.
+        seed: Decides episodes and samples.
+    """
+
+    tasks: tuple[tuple[int, int], ...] = ((5, 1), (5, 5), (20, 1), (20, 5))
+    trials: int = 400
+    samples: int = 0
+    seed: int = 0
+
+
+def classify(subject: Subject, question: ClassificationQuestion) -> Evaluation:
+    """The evaluation that answers `question`."""
+    model = subject.model
+    if not isinstance(model, VMA) or model.config.learned_items:
+        raise InputError(f"Only a model with a raw memory can classify, not a {model.config.model}.")
+    if question.trials < 1:
+        raise InputError(f"Classification needs 1 or more trials, not {question.trials}.")
+    blocks = -(-question.trials // TRIALS)
+
+    def unit(number: int) -> Row:
+        ways, shots = question.tasks[number // blocks]
+        start = number % blocks * TRIALS
+        steps = range(start, min(start + TRIALS, question.trials))
+        return task_row(subject, question, ways, shots, steps, number)
+
+    about = {**subject.about, **asdict(question), "protocol": "disjoint"}
+    return Evaluation("classify", about, blocks * len(question.tasks), unit, summary)
+
+
+def task_row(
+    subject: Subject, question: ClassificationQuestion, ways: int, shots: int, steps: range, number: int
+) -> Row:
+    """How many trials of a block were right, by either form."""
+    model, source = subject.model, subject.generator(question.seed, number)
+    assert isinstance(model, VMA)
+    sampler = EpisodeSampler(
+        subject.dataset, classes=1, distractors=ways - 1, targets=1, shots=shots, seed=question.seed
+    )
+    row = {"ways": ways, "shots": shots, "trials": len(steps), "by_address": 0, "by_likelihood": 0}
+    for step in steps:
+        episode = sampler.episode(step).tensors(subject.device)
+        row["by_address"] += recognised(model, episode, ways, step % ways)
+        if question.samples:
+            memory = Memory(episode.memory, (episode.memory_labels + step) % ways)
+            scores = class_log_likelihood(model, episode.targets, memory, ways, question.samples, source)
+            row["by_likelihood"] += int(scores.argmax()) == (int(episode.target_labels) + step) % ways
+    return row
+
+
+def summary(rows: list[Row]) -> dict[str, Any]:
+    """The share of right answers of every task, with 95 % intervals."""
+    tasks = []
+    for ways, shots in dict.fromkeys((row["ways"], row["shots"]) for row in rows):
+        chosen = [row for row in rows if (row["ways"], row["shots"]) == (ways, shots)]
+        trials = sum(row["trials"] for row in chosen)
+        forms = {
+            form: asdict(wilson(sum(row[form] for row in chosen), trials))
+            for form in ("by_address", "by_likelihood")
+        }
+        tasks.append({"ways": ways, "shots": shots, "chance": 1 / ways, **forms})
+    return {"tasks": tasks}
+
+
+@torch.no_grad()
+def recognised(model: Addresser, episode: EpisodeTensors, ways: int, shift: int = 0) -> bool:
+    """Whether the one target's class gets the most mass of q(a|x); labels are counted from `shift`.
+
+    With another shift at each trial, a model that cannot choose, and takes the first, is right by chance only.
+    """
+    q_a = model.posterior(episode.targets, Memory.of(episode.memory))
+    mass = class_mass(q_a.log_probs.exp().cpu(), (episode.memory_labels.cpu() + shift) % ways, ways)
+    return int(mass.argmax()) == (int(episode.target_labels) + shift) % ways
+
+
+def class_mass(
+    q: Float[Tensor, "batch memory"], labels: Int[Tensor, "memory"], classes: int
+) -> Float[Tensor, "batch classes"]:
+    """Σ_a q(a|x) [label of m_a is y], for every class y."""
+    return q.new_zeros(len(q), classes).index_add(1, labels, q)
+
+
+@torch.no_grad()
+def class_log_likelihood(
+    model: VMA,
+    x: Float[Tensor, "batch height width"],
+    memory: Memory,
+    classes: int,
+    samples: int,
+    generator: torch.Generator | None = None,
+) -> Float[Tensor, "batch classes"]:
+    """log Σ_{a of class y} p(a) 1/S Σ_s p(x,z_s|m_a) / q(z_s|m_a,x) ≈ log p(x,y|M), for every class y."""
+    if memory.labels is None:
+        raise InputError("To classify by likelihood, give the memory labels.")
+    terms = model.terms(x, memory, samples, sampling="all", chunk=CHUNK, generator=generator)
+    log_p = (terms.log_mass + terms.log_w).unflatten(1, (-1, samples)).logsumexp(-1)
+    labels = memory.labels[memory.addresses()]
+    per_class = [log_p[:, labels == y].logsumexp(-1) for y in range(classes)]
+    return torch.stack(per_class, dim=1)

@@ -1,0 +1,140 @@
+"""`nll`: −log p(x|M) on episodes of unseen classes, and its decomposition."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from vma.episodes import BatchSampler, Episode, EpisodeSampler, RecallSampler
+from vma.evaluation.likelihood import measures
+from vma.evaluation.statistics import mean_of
+from vma.evaluation.subject import Subject
+from vma.evaluation.units import Evaluation, Row
+from vma.memory import Memory
+from vma.model import VMA
+
+
+@dataclass(frozen=True)
+class EpisodeQuestion:
+    """−log p(x|M) by the K-sample bound on test episodes; what the model was trained on is the default.
+
+    Attributes:
+        episodes: Number of episodes; a learned memory and a VAE get batches of targets instead.
+        classes: Classes of an episode that have targets; 0 for those of training.
+        targets: Targets of each class; in the whole episode for recall and batches; 0 for those of training.
+        shots: Memory items of each class; |M| for recall; 0 for those of training.
+        distractors: Further classes that are in memory only.
+        protocol: `disjoint`: no target is in memory. `with-replacement`: as the public GMN code draws them.
+        counts: `per-class`, or `total`: targets and shots are numbers of the whole episode.
+        samples: K.
+        sampling: `independent` (the paper's bound), or `adaptive`, a tighter one at the same cost.
+        seed: Decides episodes and samples.
+    """
+
+    episodes: int = 8
+    classes: int = 0
+    targets: int = 0
+    shots: int = 0
+    distractors: int = 0
+    protocol: Literal["disjoint", "with-replacement"] = "disjoint"
+    counts: Literal["per-class", "total"] = "per-class"
+    samples: int = 1000
+    sampling: Literal["independent", "adaptive"] = "independent"
+    seed: int = 0
+
+
+def nll(subject: Subject, question: EpisodeQuestion) -> Evaluation:
+    """The evaluation that answers `question`."""
+    sampler = open_sampler(subject, question)
+
+    def unit(number: int) -> Row:
+        x, memory = tensors(subject, sampler.episode(number))
+        source = subject.generator(question.seed, number)
+        found = measures(
+            subject.model, x, memory, question.samples, sampling=question.sampling, generator=source
+        )
+        return {"targets": found, **addresses(subject, x, memory)}
+
+    about = {**subject.about, **asdict(question), **resolved(sampler)}
+    return Evaluation("nll", about, question.episodes, unit, summary)
+
+
+def open_sampler(
+    subject: Subject, question: EpisodeQuestion
+) -> EpisodeSampler | RecallSampler | BatchSampler:
+    """Test episodes of the kind that the model was trained on, with the question's numbers."""
+    trained = subject.settings.episode
+    targets, shots = question.targets or trained.targets, question.shots or trained.shots
+    if trained.kind == "batch" or subject.model.config.learned_items:
+        return BatchSampler(subject.dataset, batch=targets, seed=question.seed)
+    if trained.kind == "recall":
+        return RecallSampler(subject.dataset, memory=shots, targets=targets, seed=question.seed)
+    return EpisodeSampler(
+        subject.dataset, classes=question.classes or trained.classes, targets=targets, shots=shots,
+        distractors=question.distractors, protocol=question.protocol, counts=question.counts, seed=question.seed,
+    )  # fmt: skip
+
+
+def resolved(sampler: EpisodeSampler | RecallSampler | BatchSampler) -> dict[str, Any]:
+    """The numbers of an episode as they came out, zeros replaced."""
+    if isinstance(sampler, BatchSampler):
+        return {"kind": "batch", "targets": sampler.batch, "protocol": "no raw memory"}
+    if isinstance(sampler, RecallSampler):
+        kept = {"targets": sampler.targets, "shots": sampler.memory}
+        return {"kind": "recall", "protocol": "target in memory", **kept}
+    shots = [int(each) for each in np.unique(sampler.shots)]
+    return {
+        "kind": "few-shot", "classes": sampler.target_classes, "targets": sampler.targets,
+        "shots": shots[0] if len(shots) == 1 else shots,
+    }  # fmt: skip
+
+
+def tensors(subject: Subject, episode: Episode) -> tuple[torch.Tensor, Memory | None]:
+    """Targets and memory on the model's device; None where there is no raw memory."""
+    found = episode.tensors(subject.device)
+    without = len(found.memory) == 0 or subject.model.config.learned_items
+    return found.targets, None if without else Memory(found.memory, found.memory_labels)
+
+
+@torch.no_grad()
+def addresses(subject: Subject, x: torch.Tensor, memory: Memory | None) -> Row:
+    """p(a), and q(a|x) averaged over the targets; only where both stay the same from unit to unit."""
+    model = subject.model
+    if not isinstance(model, VMA) or not model.config.learned_items:
+        return {}
+    q_a, p_a = (
+        model.posterior(x, memory).log_probs.double().exp(),
+        model.prior(memory).log_probs.double().exp(),
+    )
+    return {"q_a": q_a.mean(0).tolist(), "p_a": p_a.tolist()}
+
+
+def summary(rows: list[Row]) -> dict[str, Any]:
+    """Means over all targets with standard errors; for a learned memory, how much of it is in use."""
+    names = rows[0]["targets"]
+    pooled = {name: [value for row in rows for value in row["targets"][name]] for name in names}
+    means = {name: asdict(mean_of(values)) for name, values in pooled.items()}
+    return {"number_of_targets": len(pooled["nll"]), **means, **usage(rows)}
+
+
+def usage(rows: list[Row]) -> dict[str, Any]:
+    """Entropies of p(a) and of the average q(a|x), and the number of items that get more than 1/(10 |M|) of it."""
+    if "q_a" not in rows[0]:
+        return {}
+    q, p = np.mean([row["q_a"] for row in rows], axis=0), np.array(rows[0]["p_a"])
+    used = int((q > 0.1 / len(q)).sum())
+    return {
+        "entropy_p_a": entropy(p),
+        "entropy_average_q_a": entropy(q),
+        "items_in_use": used,
+        "items": len(q),
+    }
+
+
+def entropy(p: Float[np.ndarray, "n"] | Sequence[float]) -> float:
+    """−Σ p log p, in nats."""
+    positive = np.asarray(p)[np.asarray(p) > 0]
+    return float(-(positive * np.log(positive)).sum())

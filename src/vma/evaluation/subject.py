@@ -1,0 +1,90 @@
+"""What is evaluated: a trained model, what it was trained on, and the images that it has not seen."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vma.data import load_dataset
+from vma.data.dataset import Dataset
+from vma.models import GenerativeModel
+from vma.storage import load_model
+from vma.training.checkpoint import read_progress
+from vma.training.runs import Run
+from vma.training.settings import TrainSettings
+
+BINARIZATION_SEED = 0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A run's model and a part of its data.
+
+    Attributes:
+        model: The model, with averaged weights if the run has an average.
+        dataset: The images to evaluate on; grey ones are binarized once.
+        settings: The settings of the run.
+        about: What every result says of the model and the data.
+    """
+
+    model: GenerativeModel
+    dataset: Dataset
+    settings: TrainSettings
+    about: dict[str, Any]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
+    def generator(self, seed: int, unit: int) -> torch.Generator:
+        """The randomness of one unit of work: the same whatever process does it."""
+        mixed = torch.Generator().manual_seed(seed * 1_000_003 + unit)
+        start = int(torch.randint(2**62, (), generator=mixed))
+        return torch.Generator(self.device).manual_seed(start)
+
+
+def open_subject(
+    run: Run, *, data: Path | None = None, part: str = "test", device: torch.device | str = "cpu"
+) -> Subject:
+    """The model of `run` and the `part` of its dataset."""
+    settings = run.settings()
+    model = load_model(run.model_file).to(device).eval()
+    chosen = settings.data
+    dataset = load_dataset(
+        chosen.name, part, size=chosen.size, split=chosen.split, data=data, folder=chosen.folder
+    )
+    if chosen.stochastic_binarization:
+        dataset = dataset.binarized(BINARIZATION_SEED)
+    return Subject(
+        model, dataset, settings, {"model": of_model(run, settings), "data": of_data(dataset, part)}
+    )
+
+
+def of_model(run: Run, settings: TrainSettings) -> dict[str, Any]:
+    """What a result says of the model."""
+    progress = read_progress(run.checkpoint_file)
+    return {
+        "run": run.folder.name,
+        "preset": settings.preset,
+        "kind": settings.model.model,
+        "maps": settings.model.maps,
+        "updates": progress.update,
+        "hours": round(progress.seconds / 3600, 4),
+        "seed": settings.seed,
+        "weights": hashlib.sha256(run.model_file.read_bytes()).hexdigest()[:16],
+    }
+
+
+def of_data(dataset: Dataset, part: str) -> dict[str, Any]:
+    """What a result says of the data."""
+    return {
+        "name": dataset.name,
+        "part": part,
+        "split": dataset.split,
+        "size": list(dataset.size),
+        "images": len(dataset),
+        "classes": len(dataset.classes),
+    }

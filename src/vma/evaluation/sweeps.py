@@ -1,0 +1,159 @@
+"""`classes` and `shots`: the same targets as the memory grows (Figure 5), beside the log C line."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import torch
+
+from vma.errors import InputError
+from vma.evaluation.likelihood import measures
+from vma.evaluation.nested import NestedMemories
+from vma.evaluation.statistics import mean_of
+from vma.evaluation.subject import Subject
+from vma.evaluation.units import Evaluation, Row
+from vma.memory import Memory
+from vma.model import VMA
+
+
+@dataclass(frozen=True)
+class ClassesQuestion:
+    """−log p(x|M) of the same targets as confounding classes are added to the memory (Figure 5A).
+
+    Attributes:
+        classes: Numbers of classes in memory; those above the data's are left out, and 0 stands for all of them.
+        shots: Items of each class; 0 for that of training.
+        targets: Targets of each class of the data.
+        samples: K.
+        sampling: `independent` (the paper's bound), or `adaptive`, a tighter one at the same cost.
+        seed: Decides targets, items and samples.
+    """
+
+    classes: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 0)
+    shots: int = 0
+    targets: int = 1
+    samples: int = 1000
+    sampling: Literal["independent", "adaptive"] = "independent"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class ShotsQuestion:
+    """−log p(x|M) of the same targets as each class gets more items in memory (Figure 5B).
+
+    Attributes:
+        shots: Numbers of items of each class.
+        classes: Classes in memory; 0 for all of the data's.
+        targets: Targets of each class of the data.
+        samples: K.
+        sampling: `independent` (the paper's bound), or `adaptive`, a tighter one at the same cost.
+        seed: Decides targets, items and samples.
+    """
+
+    shots: tuple[int, ...] = (1, 2, 4, 8, 12, 16, 19)
+    classes: int = 0
+    targets: int = 1
+    samples: int = 1000
+    sampling: Literal["independent", "adaptive"] = "independent"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """One block of one setting of a sweep."""
+
+    classes: int
+    shots: int
+    block: int
+
+
+def classes_sweep(subject: Subject, question: ClassesQuestion) -> Evaluation:
+    """The evaluation that answers `question`."""
+    shots = question.shots or subject.settings.episode.shots
+    everything = len(subject.dataset.classes)
+    numbers = sorted({c or everything for c in question.classes if c <= everything})
+    nested = NestedMemories(subject.dataset, question.targets, shots, question.seed)
+    places = [Place(c, shots, block) for c in numbers for block in range(nested.blocks(c))]
+    settings = {"classes": numbers, "shots": shots}
+    return sweep("classes", subject, question, nested, places, settings)
+
+
+def shots_sweep(subject: Subject, question: ShotsQuestion) -> Evaluation:
+    """The evaluation that answers `question`."""
+    if not question.shots or min(question.shots) < 1:
+        raise InputError(f"A memory needs 1 or more items of each class, not {list(question.shots)}.")
+    classes = question.classes or len(subject.dataset.classes)
+    nested = NestedMemories(subject.dataset, question.targets, max(question.shots), question.seed)
+    places = [Place(classes, s, block) for s in question.shots for block in range(nested.blocks(classes))]
+    return sweep("shots", subject, question, nested, places, {"classes": classes})
+
+
+def sweep(
+    name: str,
+    subject: Subject,
+    question: ClassesQuestion | ShotsQuestion,
+    nested: NestedMemories,
+    places: Sequence[Place],
+    settings: dict[str, Any],
+) -> Evaluation:
+    """An evaluation with a unit for each place."""
+
+    def unit(number: int) -> Row:
+        place = places[number]
+        block = nested.block(place.classes, place.block, place.shots)
+        assert block.memory is not None
+        like = torch.zeros((), device=subject.device)
+        found = measures(
+            subject.model, block.targets.to(like), block.memory.to(like), question.samples,
+            sampling=question.sampling, generator=subject.generator(question.seed, number),
+        )  # fmt: skip
+        own = own_class_mass(subject, block.targets.to(like), block.memory.to(like), block.labels)
+        return {**asdict(place), "targets": {**found, **own}}
+
+    about = {**subject.about, **asdict(question), **settings, "protocol": "disjoint"}
+    return Evaluation(name, about, len(places), unit, summary)
+
+
+@torch.no_grad()
+def own_class_mass(
+    subject: Subject, x: torch.Tensor, memory: Memory, labels: torch.Tensor
+) -> dict[str, list[float]]:
+    """Σ_a q(a|x) [m_a is of the target's class], for a model with addresses."""
+    if not isinstance(subject.model, VMA):
+        return {}
+    assert memory.labels is not None
+    q = subject.model.posterior(x, memory).log_probs.exp()
+    own = memory.labels == labels.to(memory.labels.device).unsqueeze(1)
+    return {"own_class_mass": (q * own).sum(-1).double().tolist()}
+
+
+def summary(rows: list[Row]) -> dict[str, Any]:
+    """For each setting, means over targets; the rise over the first setting, target by target; and the log C line.
+
+    The line is NLL at the fewest classes C₀ + log C/C₀: what an optimal model of disjoint classes would have.
+    """
+    settings = list(dict.fromkeys((row["classes"], row["shots"]) for row in rows))
+    pooled = [pool(rows, setting) for setting in settings]
+    first, (fewest, _) = pooled[0]["nll"], settings[0]
+    points = []
+    for (classes, shots), values in zip(settings, pooled, strict=True):
+        rise = [late - early for late, early in zip(values["nll"], first, strict=True)]
+        points.append(
+            {
+                "classes": classes,
+                "shots": shots,
+                "memory": classes * shots,
+                **{name: asdict(mean_of(each)) for name, each in values.items()},
+                "rise": asdict(mean_of(rise)),
+                "line": mean_of(first).value + math.log(classes / fewest),
+            }
+        )
+    return {"number_of_targets": len(first), "points": points}
+
+
+def pool(rows: list[Row], setting: tuple[int, int]) -> dict[str, list[float]]:
+    """The measures of all targets at one setting, in the order of the blocks: the same for every setting."""
+    chosen = [row for row in rows if (row["classes"], row["shots"]) == setting]
+    names = chosen[0]["targets"]
+    return {name: [value for row in chosen for value in row["targets"][name]] for name in names}

@@ -1,0 +1,131 @@
+"""Classification, posterior and samples on models whose answers are known."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from tests.evaluation.perfect import CONFIG, Blind, Perfect, coded, subject
+from tests.oracles import SIGMAS, bits, episode, exact_log_marginal, small_convolutional, small_mlp
+from vma import VMA, InputError, Memory
+from vma.evaluation import (
+    ClassificationQuestion,
+    EpisodeQuestion,
+    PosteriorQuestion,
+    SamplesQuestion,
+    class_log_likelihood,
+    classify,
+    nll,
+    posterior,
+    samples,
+)
+from vma.evaluation.images import pack, unpack
+from vma.evaluation.statistics import area_under_curve, mean_of, wilson
+from vma.evaluation.units import Evaluation
+from vma.models import build_model
+
+
+def results(evaluation: Evaluation) -> dict[str, object]:
+    return evaluation.summary([evaluation.unit(number) for number in range(evaluation.units)])
+
+
+def test_a_perfect_model_classifies_perfectly_and_a_blind_one_by_chance() -> None:
+    question = ClassificationQuestion(tasks=((5, 1), (4, 2)), trials=40, samples=1)
+    perfect = results(classify(subject(Perfect(CONFIG), coded(9, 4)), question))
+    blind = results(classify(subject(Blind(CONFIG), coded(9, 4)), question))
+    for task in perfect["tasks"]:
+        assert (task["by_address"]["value"], task["by_likelihood"]["value"]) == (1.0, 1.0)
+        assert task["by_address"]["trials"] == 40
+    assert [task["by_address"]["value"] for task in blind["tasks"]] == [0.2, 0.25]
+    assert [task["chance"] for task in blind["tasks"]] == [0.2, 0.25]
+
+
+def test_the_likelihood_of_classes_sums_to_that_of_the_memory() -> None:
+    model = VMA(small_mlp())
+    x, memory = episode(model.config, 3, 6)
+    assert memory is not None
+    labelled = Memory(memory.items, torch.tensor([0, 1, 1, 2, 0, 2]))
+    scores = class_log_likelihood(model, x, labelled, 3, 3000)
+    torch.testing.assert_close(scores.logsumexp(-1), exact_log_marginal(model, x, memory), rtol=0, atol=0.02)
+    with pytest.raises(InputError, match="labels"):
+        class_log_likelihood(model, x, memory, 3, 2)
+
+
+def test_only_a_model_with_raw_memory_can_classify_or_be_inspected() -> None:
+    vae = build_model(small_convolutional(model="vae"))
+    for ask, question in ((classify, ClassificationQuestion()), (posterior, PosteriorQuestion())):
+        with pytest.raises(InputError, match="raw memory"):
+            ask(subject(vae, coded(4, 4)), question)
+
+
+def test_targets_of_an_absent_class_are_flagged() -> None:
+    question = PosteriorQuestion(episodes=3, classes=4, shots=2, targets=2, samples=2)
+    found = results(posterior(subject(Perfect(CONFIG), coded(9, 6)), question))
+    assert found["found"]["value"] == 1.0
+    assert found["novelty_auc"] == 1.0
+    assert found["novelty_auc_entropy"] == 1.0
+    assert found["in_memory"]["entropy"]["value"] == pytest.approx(math.log(2))
+    assert found["absent"]["entropy"]["value"] == pytest.approx(math.log(8))
+    kinds = [target["kind"] for target in found["shown"]["looked_up"]]
+    assert kinds == ["found"] * 8 + ["absent"] * 2
+    assert unpack(found["shown"]["memory"]).shape == (8, 4, 4)
+    assert len(found["shown"]["memory_labels"]) == 8
+
+
+def test_nll_counts_targets_and_resolves_what_was_left_out() -> None:
+    evaluation = nll(subject(VMA(CONFIG), coded(8, 6), shots=3), EpisodeQuestion(episodes=4, samples=5))
+    found = results(evaluation)
+    assert evaluation.about["classes"] == 2
+    assert evaluation.about["shots"] == 3
+    assert found["number_of_targets"] == 8
+    assert found["nll"]["value"] > 0
+    assert "items_in_use" not in found
+
+
+def test_a_learned_memory_says_how_much_of_it_is_in_use() -> None:
+    config = small_mlp(learned_items=6)
+    found = results(nll(subject(VMA(config), coded(8, 6)), EpisodeQuestion(episodes=3, targets=4, samples=2)))
+    assert found["items"] == 6
+    assert 1 <= found["items_in_use"] <= 6
+    assert 0 < found["entropy_p_a"] <= math.log(6) + 1e-9
+
+
+def test_samples_by_item_and_of_a_learned_memory() -> None:
+    model = VMA(small_mlp())
+    row = results(samples(subject(model, coded(8, 6)), SamplesQuestion(rows=3, samples=4, shots=2, real=2)))
+    shapes = {name: unpack(row[name]).shape for name in ("items", "real", "probabilities", "binary")}
+    pair, four = (3, 2, 4, 4), (3, 4, 4, 4)
+    assert shapes == {"items": pair, "real": pair, "probabilities": four, "binary": four}
+    learned = VMA(small_mlp(learned_items=5))
+    row = results(samples(subject(learned, coded(8, 6)), SamplesQuestion(rows=3, samples=4)))
+    assert len(set(row["addresses"])) == 3
+    assert unpack(row["probabilities"]).shape == (3, 4, 4, 4)
+
+
+def test_rows_of_a_learned_memory_share_their_item() -> None:
+    learned = VMA(small_mlp(learned_items=5))
+    with torch.no_grad():  # z of no effect: a row's images are then all alike, and rows differ
+        learned.networks.decoder_z.weight.zero_()
+        learned.networks.decoder_m.weight.mul_(5)
+    row = results(samples(subject(learned, coded(8, 6)), SamplesQuestion(rows=3, samples=4)))
+    images = unpack(row["probabilities"])
+    assert np.ptp(images, axis=1).max() == 0
+    assert np.abs(images[0] - images[1]).max() > 0
+
+
+def test_images_survive_json() -> None:
+    images = bits(3, 5, 7)
+    assert (unpack(pack(images)) == images.numpy()).all()
+
+
+def test_statistics() -> None:
+    assert area_under_curve([0.0, 1.0], [2.0, 3.0]) == 1.0
+    assert area_under_curve([0.0, 2.0], [1.0, 2.0]) == pytest.approx((1 + 1 + 0 + 0.5) / 4)
+    assert math.isnan(mean_of([3.0]).error)
+    assert mean_of([1.0, 3.0]).error == pytest.approx(1.0)
+    rng = np.random.default_rng(0)
+    covered = sum(
+        wilson(int(k), 30).low <= 0.3 <= wilson(int(k), 30).high for k in rng.binomial(30, 0.3, 2000)
+    )
+    assert covered / 2000 > 0.95 - SIGMAS * math.sqrt(0.05 * 0.95 / 2000) - 0.01

@@ -1,0 +1,146 @@
+"""Evaluations that are cut, shared out, or asked twice."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.training.small import fit, small, tiny
+from vma import InputError
+from vma.evaluation.commands import QUESTIONS, evaluate_command, usage
+from vma.evaluation.results import answer, earlier
+from vma.evaluation.units import Evaluation, kept_rows
+from vma.training.processes import Processes
+from vma.training.runs import Run
+
+HERE = Processes(0, 1, torch.device("cpu"))
+
+
+def counting(calls: list[int], fails_at: int = -1, units: int = 5) -> Evaluation:
+    def unit(number: int) -> dict[str, Any]:
+        if number == fails_at:
+            raise KeyboardInterrupt
+        calls.append(number)
+        return {"square": number * number}
+
+    return Evaluation(
+        "squares", {"seed": 1}, units, unit, lambda rows: {"sum": sum(r["square"] for r in rows)}
+    )
+
+
+def test_a_cut_evaluation_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    calls: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        answer(counting(calls, fails_at=3), tmp_path, HERE)
+    with next(iter((tmp_path / "unfinished").glob("*.jsonl"))).open("a") as file:
+        file.write('\n{"unit": 3, "row"')  # the power went out
+    found = answer(counting(calls), tmp_path, HERE)
+    assert calls == [0, 1, 2, 3, 4]
+    assert found["results"] == {"sum": 30}
+    assert list((tmp_path / "unfinished").iterdir()) == []
+
+
+def test_rows_of_other_processes_count(tmp_path: Path) -> None:
+    evaluation, calls = counting([]), []
+    path = tmp_path / "unfinished" / f"{evaluation.digest}-1.jsonl"
+    path.parent.mkdir()
+    path.write_text('{"unit": 1, "row": {"square": 1}}\nnonsense\n{"unit": 4, "row": {"square": 16}}')
+    assert answer(counting(calls), tmp_path, HERE)["results"] == {"sum": 30}
+    assert calls == [0, 2, 3]
+
+
+def test_answers_are_added_and_never_overwritten(tmp_path: Path) -> None:
+    evaluation = counting([])
+    assert earlier(tmp_path, evaluation) is None
+    files = [answer(evaluation, tmp_path, HERE)["file"] for _ in range(3)]
+    assert len(set(files)) == 3
+    assert all(json.loads(Path(file).read_text())["results"] == {"sum": 30} for file in files)
+    assert earlier(tmp_path, evaluation)["results"] == {"sum": 30}
+    assert earlier(tmp_path, counting([], units=6)) is None
+
+
+def test_another_question_does_not_use_the_rows(tmp_path: Path) -> None:
+    evaluation = counting([])
+    with pytest.raises(KeyboardInterrupt):
+        answer(counting([], fails_at=2), tmp_path, HERE)
+    assert set(kept_rows(tmp_path / "unfinished", evaluation.digest)) == {0, 1}
+    assert kept_rows(tmp_path / "unfinished", counting([], units=6).digest) == {}
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="Cannot write"):
+        answer(counting([]), tmp_path / "file", HERE)
+
+
+# --- the command -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return fit(small(updates=3), tmp_path_factory.mktemp("runs") / "small")
+
+
+BRIEF = {
+    "nll": ["--episodes", "2", "--samples", "3"],
+    "classes": ["--classes", "1", "2", "--samples", "2"],
+    "shots": ["--shots", "1", "2", "--classes", "10", "--samples", "2"],
+    "classify": ["--tasks", "2", "1", "3", "1", "--trials", "4", "--samples", "1"],
+    "posterior": ["--episodes", "2", "--classes", "2", "--shots", "2", "--samples", "2"],
+    "samples": ["--rows", "2", "--samples", "2"],
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_question_can_be_asked_from_the_shell(
+    question: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.set_default_dtype(torch.float32)
+    evaluate_command([str(run.folder), question, *BRIEF[question], "--out", str(tmp_path), "--threads", "1"])
+    path = Path(capsys.readouterr().out.split("The answer:")[1].replace("\n", "").strip())
+    found = json.loads(path.read_text())
+    assert found["evaluation"] == question
+    assert found["model"]["updates"] == 3
+    assert found["data"]["name"] == "glyphs"
+    assert {"seed", "results", "command", "revision", "finished"} <= set(found)
+    assert found["command"].startswith("vma evaluate")
+
+
+@pytest.mark.parametrize(
+    "name", ["omniglot-vae", "omniglot-soft", "gmn-gmn", "mnist-recall", "mnist-learned-64"]
+)
+def test_every_kind_of_model_has_a_likelihood(name: str, tmp_path: Path) -> None:
+    folder = fit(tiny(name), tmp_path / "run").folder
+    torch.set_default_dtype(torch.float32)
+    few = ["--episodes", "2", "--targets", "2", "--samples", "3", "--out", str(tmp_path), "--threads", "1"]
+    evaluate_command([str(folder), "nll", *few])
+    assert len(list(tmp_path.glob("nll-*.json"))) == 1
+
+
+def test_processes_share_the_work_and_agree_with_one(run: Run, tmp_path: Path) -> None:
+    question = [str(run.folder), "classes", "--classes", "2", "4", "--samples", "4"]
+    torchrun = ["torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29571", "-m", "vma"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for name, command in (("one", ["vma"]), ("two", torchrun)):
+        whole = [sys.executable, "-m", *command, "evaluate", *question, "--out", str(tmp_path / name)]
+        done = subprocess.run(
+            whole, capture_output=True, text=True, env=environment, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    one, two = (json.loads(next((tmp_path / n).glob("*.json")).read_text()) for n in ("one", "two"))
+    assert one["results"] == two["results"]
+    assert (one["processes"], two["processes"]) == (1, 2)
+
+
+def test_mistakes_are_answered_in_a_sentence(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match="classify"):
+        evaluate_command([str(run.folder), "clasify"])
+    with pytest.raises(InputError, match="no run in"):
+        evaluate_command(["nowhere", "nll"])
+    evaluate_command([])
+    assert usage() in capsys.readouterr().out
