@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 VMA_DATA ?= $(wildcard ../shared/data)
 export VMA_DATA
 
-.PHONY: install lint types test quickstart clean
+.PHONY: install lint types browser test quickstart clean
 
 install: $(VENV)/installed
 
@@ -22,7 +22,14 @@ lint: install
 types: install
 	$(BIN)/mypy
 
-test: lint types
+# Chromium for the tests of the page, from the distribution's packages.
+browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do command -v $$name >/dev/null && exit 0; done; \
+	as=; [ "$$(id -u)" = 0 ] || as="sudo -n"; \
+	{ $$as apt-get -q update && $$as apt-get -qy install --no-install-recommends chromium; } || \
+	echo "There is no Chromium and none could be installed: the tests of the page are skipped, or fail where CI is set."
+
+test: lint types browser
 	$(BIN)/python -m pytest --numprocesses 2 --jaxtyping-packages=vma,beartype.beartype
 
 quickstart: install

@@ -10,10 +10,14 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from vma.data.dataset import Dataset
-from vma.errors import InputError
+from vma.errors import InputError, unknown_name
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp")
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
+POLARITIES = ("auto", "yes", "no")
+FAINTEST = 16  # of 255: weaker ink than this is noise of the paper
+# What Pillow raises for a file that is no image, or a broken or an enormous one.
+UNREADABLE = (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class FolderOptions:
 
     Attributes:
         invert: Whether the ink is dark on light paper. `auto` decides for each image: its border is light.
+        level: Take the grey of the border for empty and the strongest ink, once fitted, for full: for photographs,
+            pencil and thin lines.
         crop: Cut each image to its ink (pixels of at least half the strongest), with a margin.
         margin: Empty border left after cropping, as a share of the side.
         binarize: Pixels of at least this share of full ink become 255 and the others 0; None keeps grey.
@@ -31,12 +37,23 @@ class FolderOptions:
     """
 
     invert: Literal["auto", "yes", "no"] = "auto"
+    level: bool = False
     crop: bool = False
     margin: float = 0.1
     binarize: float | None = 0.5
     held_out: float = 0.2
     seed: int = 0
     skip_unreadable: bool = False
+
+    def __post_init__(self) -> None:
+        if self.invert not in POLARITIES:
+            raise unknown_name("invert", self.invert, POLARITIES)
+        if not 0 <= self.margin < 0.5:
+            raise InputError(f"The margin must lie in [0, 0.5), not {self.margin}.")
+        if self.binarize is not None and not 0 <= self.binarize <= 1:
+            raise InputError(
+                f"binarize is a share of full ink, so it must lie in [0, 1], not {self.binarize}."
+            )
 
 
 def load_folder(
@@ -48,10 +65,10 @@ def load_folder(
         raise InputError(
             f"The dataset folder needs --data with a folder of class/name.png; {folder} is none."
         )
-    if size < 1 or not 0 <= options.margin < 0.5:
-        raise InputError(f"Size {size} must be 1 or more and margin {options.margin} in [0, 0.5).")
+    if size < 1:
+        raise InputError(f"Size {size} must be 1 or more.")
     paths = image_paths(folder.expanduser())
-    images = read_images(paths, folder, size, options)
+    images = read_images(paths, folder, (size, size), options)
     names = [path.parent.name for path in images]
     classes, labels = np.unique(names, return_inverse=True)
     everything = Dataset(
@@ -79,28 +96,26 @@ def _part(everything: Dataset, part: str, options: FolderOptions) -> Dataset:
 
 def image_paths(folder: Path) -> list[Path]:
     """All `class/name.png` (or another suffix of SUFFIXES), sorted; hidden files are left out."""
-    found = (path for path in folder.glob("*/*") if path.suffix.lower() in SUFFIXES and path.name[0] != ".")
-    paths = sorted(path for path in found if path.parent.name[0] != ".")
+    paths = sorted(path for path in folder.glob("*/*") if is_image(path) and path.parent.name[0] != ".")
     if not paths:
         raise InputError(f"{folder} holds no images as class/name.png: make one sub-folder for each class.")
     return paths
 
 
+def is_image(path: Path) -> bool:
+    """Whether the name is that of an image, and not of a hidden file."""
+    return path.suffix.lower() in SUFFIXES and path.name[0] != "."
+
+
 def read_images(
-    paths: list[Path], folder: Path, size: int, options: FolderOptions
-) -> dict[Path, UInt8[np.ndarray, "size size"]]:
+    paths: list[Path], folder: Path, size: tuple[int, int], options: FolderOptions
+) -> dict[Path, UInt8[np.ndarray, "height width"]]:
     """Each readable image by its path; the unreadable ones are counted and named in an error or a warning."""
     images, bad = {}, []
     for path in paths:
         try:
             images[path] = read_image(path, size, options)
-        except (
-            OSError,
-            ValueError,
-            SyntaxError,
-            Image.DecompressionBombError,
-            Image.DecompressionBombWarning,
-        ):
+        except UNREADABLE:
             bad.append(str(path.relative_to(folder.expanduser())))
     if bad:
         names = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
@@ -111,22 +126,37 @@ def read_images(
     return images
 
 
-def read_image(path: Path, size: int, options: FolderOptions) -> UInt8[np.ndarray, "size size"]:
-    """One image as ink."""
+def read_image(
+    path: Path, size: tuple[int, int], options: FolderOptions
+) -> UInt8[np.ndarray, "height width"]:
+    """One image file as ink."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         with Image.open(path, formats=FORMATS) as image:
-            light = _lightness(image)
+            return normalise(lightness(image), size, options)
+
+
+def normalise(
+    light: UInt8[np.ndarray, "rows columns"], size: tuple[int, int], options: FolderOptions
+) -> UInt8[np.ndarray, "height width"]:
+    """Grey levels (255 is white) as ink (255 is full) of `size` (height, width): turn, level, crop, fit, binarize.
+
+    An image of that size already, all 0 and 255 with an empty border, comes out as it was.
+    """
     ink = 255 - light if _dark_on_light(light, options) else light
+    if options.level:
+        ink = _above_paper(ink)
     if options.crop:
         ink = _crop(ink, options.margin)
     small = _fit(ink, size)
+    if options.level:
+        small = _to_full(small)
     if options.binarize is None:
         return small
     return np.where(small >= max(1, 255 * options.binarize), np.uint8(255), np.uint8(0))
 
 
-def _lightness(image: Image.Image) -> UInt8[np.ndarray, "height width"]:
+def lightness(image: Image.Image) -> UInt8[np.ndarray, "height width"]:
     """Grey levels, with transparent pixels as white paper and 16-bit images scaled to 8."""
     if image.mode.startswith(("I", "F")):
         values = np.asarray(image, dtype=np.float64)
@@ -141,8 +171,23 @@ def _lightness(image: Image.Image) -> UInt8[np.ndarray, "height width"]:
 def _dark_on_light(light: UInt8[np.ndarray, "height width"], options: FolderOptions) -> bool:
     if options.invert != "auto":
         return options.invert == "yes"
-    border = np.concatenate([light[0], light[-1], light[:, 0], light[:, -1]])
-    return bool(np.median(border) >= 128)
+    return _border_level(light) >= 128
+
+
+def _border_level(levels: UInt8[np.ndarray, "height width"]) -> float:
+    return float(np.median(np.concatenate([levels[0], levels[-1], levels[:, 0], levels[:, -1]])))
+
+
+def _above_paper(ink: UInt8[np.ndarray, "height width"]) -> UInt8[np.ndarray, "height width"]:
+    """Ink less the level of the border, which is the paper's."""
+    paper = np.uint8(_border_level(ink))
+    return np.maximum(ink, paper) - paper
+
+
+def _to_full(ink: UInt8[np.ndarray, "height width"]) -> UInt8[np.ndarray, "height width"]:
+    """Ink scaled so that the strongest is full; an image with next to none stays empty."""
+    strongest = int(ink.max())
+    return ink if strongest < FAINTEST else np.rint(ink * (255 / strongest)).astype(np.uint8)
 
 
 def _crop(ink: UInt8[np.ndarray, "height width"], margin: float) -> UInt8[np.ndarray, "rows columns"]:
@@ -156,10 +201,11 @@ def _crop(ink: UInt8[np.ndarray, "height width"], margin: float) -> UInt8[np.nda
     return np.pad(ink, border)
 
 
-def _fit(ink: UInt8[np.ndarray, "height width"], size: int) -> UInt8[np.ndarray, "size size"]:
-    """The image in the middle of an empty square, scaled by area."""
-    side = max(ink.shape)
-    top, left = (side - ink.shape[0]) // 2, (side - ink.shape[1]) // 2
-    square = np.zeros((side, side), dtype=np.uint8)
-    square[top : top + ink.shape[0], left : left + ink.shape[1]] = ink
-    return np.array(Image.fromarray(square).resize((size, size), Image.Resampling.BOX))
+def _fit(ink: UInt8[np.ndarray, "rows columns"], size: tuple[int, int]) -> UInt8[np.ndarray, "height width"]:
+    """The image in the middle of an empty canvas of the proportions of `size`, scaled by area."""
+    scale = max(ink.shape[0] / size[0], ink.shape[1] / size[1])
+    rows, columns = (max(round(scale * want), have) for want, have in zip(size, ink.shape, strict=True))
+    top, left = (rows - ink.shape[0]) // 2, (columns - ink.shape[1]) // 2
+    canvas = np.zeros((rows, columns), dtype=np.uint8)
+    canvas[top : top + ink.shape[0], left : left + ink.shape[1]] = ink
+    return np.array(Image.fromarray(canvas).resize((size[1], size[0]), Image.Resampling.BOX))

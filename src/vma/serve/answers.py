@@ -1,0 +1,117 @@
+"""Questions to a memory, and its answers as messages."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+import torch
+
+from vma.serve import messages
+from vma.serve.contents import Contents
+from vma.serve.pictures import pixels, read_png
+from vma.serve.store import Moment
+from vma.use import Explanation, Norm, Recollection, TrainedModel
+from vma.use.scores import own_log_p
+
+SAMPLES = 16  # K of a score: quick enough to follow a drawing
+SEED = 0
+UNKNOWN = Norm(None, None, "what is usual here is being worked out")
+
+
+def state(model: TrainedModel, moment: Moment) -> messages.State:
+    """The memory as the page shows it."""
+    found = moment.contents.recollection
+    rows = () if found is None else zip(moment.contents.ids, found.names, pixels(found.items), strict=True)
+    return messages.State(
+        version=moment.version,
+        model=f"{model.name}, {model.size[0]}×{model.size[1]} pixels",
+        size=model.size,
+        undo=moment.undo,
+        cards=[messages.Card(id=card, label=label, pixels=ink) for card, label, ink in rows],
+    )
+
+
+def imagine(contents: Contents, message: messages.Imagine) -> messages.Imagined:
+    """New examples."""
+    drawn = contents.known().imagine(
+        message.count,
+        label=message.label,
+        item=None if message.card is None else contents.number(message.card),
+        temperature=message.temperature,
+        seed=message.seed,
+    )
+    rows = zip(drawn.items.tolist(), pixels(drawn.probabilities), strict=True)
+    return messages.Imagined(
+        images=[messages.ImaginedImage(pixels=ink, card=contents.ids[item]) for item, ink in rows]
+    )
+
+
+def vary(contents: Contents, message: messages.Vary) -> messages.Varied:
+    """One card at each point of a plane in z."""
+    points = [(x, y) for x, y in message.points]
+    images = contents.known().vary(contents.number(message.card), points, seed=message.seed or None)
+    return messages.Varied(images=pixels(images))
+
+
+def recognise(contents: Contents, image: str, norms: "Norms") -> messages.Reading:
+    """What the memory makes of an image."""
+    memory = contents.known()
+    found = memory.explain(read_png(image), samples=SAMPLES, top=1, seed=SEED)
+    norm = norms.of(memory)
+    target, reconstruction = pixels(torch.stack((found.target, found.reconstruction)))
+    return messages.Reading(
+        target=target,
+        card=contents.ids[found.top[0].item],
+        reconstruction=reconstruction,
+        cards=[
+            messages.Share(id=card, probability=q)
+            for card, q in zip(contents.ids, found.q.tolist(), strict=True)
+        ],
+        classes=[messages.ClassShare(label=name, probability=q) for name, q in found.probabilities.items()],
+        log_likelihood=found.log_p,
+        bits_per_pixel=-found.log_p / (math.log(2) * found.target.numel()),
+        novel=is_novel(memory, found, norm),
+        reason=norm.reason,
+        pending=norm is UNKNOWN,
+        kl_a=found.kl_a,
+        kl_z=found.kl_z,
+    )
+
+
+def is_novel(memory: Recollection, found: Explanation, norm: Norm) -> bool | None:
+    """Whether an image is more of a surprise than the memory's own items; None where that is not known."""
+    if norm.limit is None:
+        return None
+    return found.log_p < norm.limit * own_log_p(memory.keyed, found.target, SAMPLES, SEED)
+
+
+class Norms:
+    """What scores are usual in a memory: worked out by a thread of its own, since it takes seconds."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(1, "vma-norms", initializer=torch.set_num_threads, initargs=(1,))
+        self.known: WeakKeyDictionary[Recollection, Norm] = WeakKeyDictionary()
+        self.lock = Lock()
+        self.wanted: Recollection | None = None
+
+    def of(self, memory: Recollection) -> Norm:
+        """What is usual in `memory`, or UNKNOWN where that is still being worked out."""
+        with self.lock:
+            if memory in self.known:
+                return self.known[memory]
+            if memory is not self.wanted:
+                self.wanted = memory
+                self.pool.submit(self.work_out, memory)
+            return UNKNOWN
+
+    def work_out(self, memory: Recollection) -> None:
+        """Fill in the answer, unless another memory has been asked about since."""
+        if memory is self.wanted:
+            norm = memory.norm(SAMPLES, SEED)
+            with self.lock:
+                self.known[memory] = norm
+
+    def close(self) -> None:
+        """Let go of the thread."""
+        self.pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,182 @@
+"""What the page and the server say to each other, validated."""
+
+import unicodedata
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from vma.serve.limits import BODY, IMAGES, ITEMS, LABEL, POINTS, SAMPLES
+
+FIELDS = 16
+UNPRINTABLE = ("Cc", "Cs", "Co", "Cn", "Zl", "Zp")
+
+
+def printable(text: str) -> str:
+    """`text` in composed form; control characters and halves of characters are refused."""
+    if any(unicodedata.category(character) in UNPRINTABLE for character in text):
+        raise ValueError("a name must be made of characters that can be shown")
+    return unicodedata.normalize("NFC", text)
+
+
+Label = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=LABEL),
+    AfterValidator(printable),
+]
+CardId = Annotated[str, StringConstraints(max_length=32)]
+Png = Annotated[str, StringConstraints(max_length=BODY)]
+Seed = Annotated[int, Field(ge=0, lt=2**53)]
+Coordinate = Annotated[float, Field(ge=-6, le=6, allow_inf_nan=False)]
+
+
+class Message(BaseModel):
+    """A message: unknown fields and values of the wrong type are errors, and infinities are no numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Question(Message):
+    """A message from outside."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def has_few_fields(cls, fields: Any) -> Any:
+        """Refuse thousands of unknown fields at once, instead of one by one."""
+        if isinstance(fields, dict) and len(fields) > FIELDS:
+            raise ValueError("there are too many fields")
+        return fields
+
+
+class Remember(Question):
+    """Put images into memory under one name."""
+
+    images: list[Png] = Field(min_length=1, max_length=IMAGES)
+    label: Label
+
+
+class Forget(Question):
+    """Take cards out of memory."""
+
+    ids: list[CardId] = Field(min_length=1, max_length=ITEMS)
+
+
+class Rename(Question):
+    """Give cards another name."""
+
+    ids: list[CardId] = Field(min_length=1, max_length=ITEMS)
+    label: Label
+
+
+class Undo(Question):
+    """Take back the last change, if `version` still is what the memory is at."""
+
+    version: int
+
+
+class Imagine(Question):
+    """New examples of a card, of all cards of a name, or of the whole memory."""
+
+    count: int = Field(16, ge=1, le=SAMPLES)
+    card: CardId | None = None
+    label: Label | None = None
+    temperature: float = Field(1.0, ge=0, le=3)
+    seed: Seed | None = None
+
+
+class Vary(Question):
+    """One card at points of a plane in z; seed 0 is the plane in which it changes most."""
+
+    card: CardId
+    points: list[Annotated[list[Coordinate], Field(min_length=2, max_length=2)]] = Field(
+        min_length=1, max_length=POINTS
+    )
+    seed: Seed = 0
+
+
+class Recognise(Question):
+    """What the memory makes of an image."""
+
+    image: Png
+
+
+class Card(Message):
+    """An item of memory."""
+
+    id: str
+    label: str
+    pixels: str
+
+
+class State(Message):
+    """The memory as it is now; `undo` says what can be taken back."""
+
+    version: int
+    model: str
+    size: tuple[int, int]
+    undo: str | None
+    cards: list[Card]
+
+
+class ImaginedImage(Message):
+    """An example, and the card that it came from."""
+
+    pixels: str
+    card: str
+
+
+class Imagined(Message):
+    """New examples."""
+
+    images: list[ImaginedImage]
+
+
+class Varied(Message):
+    """The image at each point."""
+
+    images: list[str]
+
+
+class Share(Message):
+    """q(a|x) of a card."""
+
+    id: str
+    probability: float
+
+
+class ClassShare(Message):
+    """q(a|x), summed over the cards of a name."""
+
+    label: str
+    probability: float
+
+
+class Reading(Message):
+    """What the memory makes of an image.
+
+    Attributes:
+        target: The image as the model sees it.
+        card: The card with the largest q(a|x).
+        reconstruction: The image, rebuilt from that card.
+        cards: q(a|x) of all cards.
+        classes: The same by name, the largest first.
+        log_likelihood: The K-sample bound of log p(x|M), in nats.
+        bits_per_pixel: The same per pixel, in bits.
+        novel: Whether that is less than usual in this memory; None where that is not known (yet).
+        reason: Why it is not known.
+        pending: Whether it will be known in a moment.
+        kl_a: KL of q(a|x) from p(a), in nats.
+        kl_z: KL of q(z|m,x) from p(z|m), in nats.
+    """
+
+    target: str
+    card: str
+    reconstruction: str
+    cards: list[Share]
+    classes: list[ClassShare]
+    log_likelihood: float
+    bits_per_pixel: float
+    novel: bool | None
+    reason: str
+    pending: bool
+    kl_a: float
+    kl_z: float

@@ -1,0 +1,188 @@
+"""Images as a user has them (arrays, tensors, PIL images, files, folders) as ink of a model's size."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from PIL import Image
+from torch import Tensor
+
+from vma.data.folder import (
+    UNREADABLE,
+    FolderOptions,
+    is_image,
+    lightness,
+    normalise,
+    read_image,
+    read_images,
+)
+from vma.errors import InputError
+
+# Strokes keep the width that max-pooling gives those of the paper's images, and photographs their strokes.
+OPTIONS = FolderOptions(level=True, binarize=0.25)
+COLOURS = (3, 4)  # channels of RGB and RGBA
+
+
+@dataclass(frozen=True)
+class Ink:
+    """Images as a model sees them.
+
+    Attributes:
+        images: 0 is empty, 1 is full ink.
+        names: What to call each of them: its path, or its place in the list.
+        labels: The name of its folder, for an image out of a folder of classes; else None.
+    """
+
+    images: Float[Tensor, "images height width"]
+    names: tuple[str, ...]
+    labels: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """One image on its way: its ink, its path if it has one, its class if its folder says so."""
+
+    ink: UInt8[np.ndarray, "height width"]
+    path: Path | None = None
+    label: str | None = None
+
+
+def as_ink(images: Any, size: tuple[int, int], options: FolderOptions | None = None) -> Ink:
+    """One or more images of any kind, normalised by the steps of the dataset `folder`; `Ink` stays as it is.
+
+    Args:
+        images: An array or tensor [height, width], a stack [n, height, width], a colour image [height, width, 3]
+            or with an alpha channel, a PIL image, the path of a file or folder, or a list of these. Numbers are
+            8-bit grey levels, shares in [0, 1] or truth values; whole numbers that are all 0 or 1 are shares.
+        size: Height and width to fit them into, without distortion.
+        options: How images become ink (see `FolderOptions`); `OPTIONS` by default.
+    """
+    if isinstance(images, Ink):
+        return images
+    pages = list(read_pages(images, size, options or OPTIONS, "The image"))
+    if not pages:
+        raise InputError("There are no images: give at least one.")
+    names = tuple(str(page.path or f"image {i + 1} of {len(pages)}") for i, page in enumerate(pages))
+    for page, name in zip(pages, names, strict=True):
+        if not page.ink.any():
+            raise InputError(
+                f"There is no ink in {name}: it is blank, or its strokes are too thin or too faint."
+            )
+    ink = torch.from_numpy(np.stack([page.ink for page in pages])).float() / 255
+    return Ink(ink, names, tuple(page.label for page in pages))
+
+
+def read_pages(images: Any, size: tuple[int, int], options: FolderOptions, name: str) -> Iterator[Page]:
+    """Every image in `images`, in order; `name` is what to call it in an error."""
+    if isinstance(images, str | Path):
+        yield from read_path(Path(images).expanduser(), size, options)
+    elif isinstance(images, Image.Image):
+        yield Page(normalise(read_lightness(images, name), size, options))
+    elif isinstance(images, list | tuple) and not is_numbers(images):
+        for i, each in enumerate(images):
+            yield from read_pages(each, size, options, f"Image {i + 1} of {len(images)}")
+    else:
+        for light in grey_levels(images, size, name):
+            yield Page(normalise(light, size, options))
+
+
+def read_path(path: Path, size: tuple[int, int], options: FolderOptions) -> Iterator[Page]:
+    """The image in a file, or all those of a folder."""
+    if path.is_dir():
+        found = folder_files(path)
+        read = read_images(found, path, size, options)
+        for file, ink in read.items():
+            yield Page(ink, file, file.parent.name if file.parent != path else None)
+    elif path.is_file():
+        try:
+            yield Page(read_image(path, size, options), path)
+        except UNREADABLE as error:
+            raise InputError(f"{path} cannot be read as an image: {error}.") from None
+    else:
+        raise InputError(f"There is no image file or folder {path}.")
+
+
+def folder_files(folder: Path) -> list[Path]:
+    """The images `name.png` in a folder, then those as `class/name.png`, each sorted."""
+    loose = sorted(path for path in folder.glob("*") if is_image(path) and path.is_file())
+    classes = sorted(path for path in folder.glob("*/*") if is_image(path) and path.parent.name[0] != ".")
+    if not loose + classes:
+        raise InputError(f"{folder} holds no images, neither as name.png nor as class/name.png.")
+    return loose + classes
+
+
+def read_lightness(image: Image.Image, name: str) -> UInt8[np.ndarray, "height width"]:
+    """The grey levels of a PIL image, whose file is perhaps only read now."""
+    if 0 in image.size:
+        raise InputError(f"{name} is empty: its size is {image.size[0]}x{image.size[1]}.")
+    try:
+        return lightness(image)
+    except UNREADABLE as error:
+        raise InputError(f"{name} cannot be read: {error}.") from None
+
+
+def is_numbers(images: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether this is an image itself, as nested lists of numbers, instead of a list of images."""
+    first = images[0] if images else None
+    return isinstance(first, int | float) or (isinstance(first, list | tuple) and is_numbers(first))
+
+
+def grey_levels(values: Any, size: tuple[int, int], name: str) -> Iterator[UInt8[np.ndarray, "height width"]]:
+    """Every image of an array: one, a stack, or one or more in colour."""
+    array = as_array(values, name)
+    stack = as_stack(array, size, name)
+    for i, image in enumerate(stack):
+        which = name if len(stack) == 1 else f"Image {i + 1} of {len(stack)}"
+        levels = as_levels(image, which)
+        yield levels if levels.ndim == 2 else lightness(Image.fromarray(levels))
+
+
+def as_array(values: Any, name: str) -> np.ndarray:
+    """`values` as an array of numbers."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        values = values.float() if values.dtype == torch.bfloat16 else values
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError, RuntimeError):
+        raise InputError(f"{name} is not an array of numbers: give rows of the same length.") from None
+    if array.dtype.kind not in "buif":
+        raise InputError(
+            f"{name} is a {type(values).__name__}: give a numeric array, a tensor, a PIL image or a path."
+        )
+    return array
+
+
+def as_stack(array: np.ndarray, size: tuple[int, int], name: str) -> np.ndarray:
+    """The images along the first axis: [n, height, width], or [n, height, width, 3 or 4] in colour."""
+    shape = list(array.shape)
+    if array.size == 0:
+        raise InputError(f"{name} is empty: its shape is {shape}.")
+    if array.ndim == 2:
+        return array[None]
+    if array.ndim == 3:
+        single_colour = shape[-1] in COLOURS and tuple(shape[1:]) != size
+        return array[None] if single_colour else array
+    if array.ndim == 4 and (shape[-1] in COLOURS or shape[1] == 1):
+        return array[:, 0] if shape[1] == 1 else array
+    raise InputError(
+        f"{name} has the shape {shape}: give [height, width], [n, height, width], or colour as the last axis."
+    )
+
+
+def as_levels(image: np.ndarray, name: str) -> UInt8[np.ndarray, "height width *colour"]:
+    """One image's numbers as 8-bit levels."""
+    if image.dtype.kind == "f" and not np.isfinite(image).all():
+        raise InputError(f"{name} holds NaN or infinite values: remove or replace them first.")
+    low, high = float(image.min()), float(image.max())
+    top = 1 if image.dtype.kind in "bf" or 0 <= low <= high <= 1 else 255
+    if low < 0 or high > top:
+        raise InputError(
+            f"{name} must have values from 0 to {top}, but they range from {low:g} to {high:g}: "
+            "scale them to 0…255 as whole numbers, or to 0…1."
+        )
+    return np.rint(image.astype(np.float64) * (255 / top)).astype(np.uint8)

@@ -1,0 +1,104 @@
+"""New images from a memory: a ~ p(a), z ~ p(z|m_a), x ~ p(x|m_a,z); and one item varied along two directions."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vma.checks import as_tensor, check_samples
+from vma.errors import InputError
+from vma.latents import DiagonalGaussian
+from vma.reads import HardGather
+from vma.use.keyed import AT_ONCE, KeyedMemory
+
+
+@dataclass(frozen=True)
+class Imagined:
+    """Draws from p(x|M).
+
+    Attributes:
+        items: The memory item that each of them came from.
+        images: Binary images.
+        probabilities: The probability of ink at every pixel, from which the images were drawn.
+    """
+
+    items: Int[Tensor, "samples"]
+    images: Float[Tensor, "samples height width"]
+    probabilities: Float[Tensor, "samples height width"]
+
+
+@torch.no_grad()
+def imagine(
+    keyed: KeyedMemory, samples: int, temperature: float, generator: torch.Generator | None
+) -> Imagined:
+    """`samples` times a ~ p(a), z = μ + τ σ ε with μ and σ those of p(z|m_a), x ~ p(x|m_a,z)."""
+    check_samples(samples, 1, "Imagining")
+    if not (isinstance(temperature, int | float) and 0 <= temperature < math.inf):
+        raise InputError(f"The temperature must be 0 (the mean of z) or more, not {temperature}.")
+    items = keyed.prior().sample(samples, generator)
+    shape = (samples, keyed.model.config.latent)
+    noise = keyed.keys.new_empty(shape).normal_(generator=generator)
+    probabilities = torch.cat(
+        [decode(keyed, a, temperature * e) for a, e in zip(items.split(64), noise.split(64), strict=True)]
+    )
+    return Imagined(items, torch.bernoulli(probabilities, generator=generator), probabilities)
+
+
+def decode(
+    keyed: KeyedMemory, items: Int[Tensor, "samples"], noise: Float[Tensor, "samples latent"]
+) -> Float[Tensor, "samples height width"]:
+    """The probability of ink given m_a and z = μ + σ ε, with μ and σ those of p(z|m_a), for `noise` ε."""
+    networks = keyed.model.networks
+    rows = HardGather.of(items.unsqueeze(1))
+    features = networks.items(keyed.memory.read(rows.items))
+    z = DiagonalGaussian.of_statistics(rows.to_reads(features.prior)).sample(noise)
+    return networks.decode(z, features.read_decoder(rows.to_reads)).sigmoid()
+
+
+@torch.no_grad()
+def vary(
+    keyed: KeyedMemory, item: int, at: Sequence[tuple[float, float]], directions: Float[Tensor, "2 latent"]
+) -> Float[Tensor, "points height width"]:
+    """p(x|m,z) at z = μ + σ (s d₁ + t d₂) for every (s, t) in `at`."""
+    points = as_tensor("'at'", at).to(keyed.keys)
+    if points.ndim != 2 or points.shape[1] != 2 or not bool(points.isfinite().all()):
+        raise InputError("'at' must be a list of pairs (s, t) of finite numbers, e.g. [(0, 0), (1, -1)].")
+    return around(keyed, item, points @ directions)
+
+
+def around(
+    keyed: KeyedMemory, item: int, noise: Float[Tensor, "points latent"]
+) -> Float[Tensor, "points height width"]:
+    """The probability of ink given one item and z = μ + σ ε, for each row ε of `noise`."""
+    networks = keyed.model.networks
+    features = networks.items(keyed.memory.items[item : item + 1])
+    z = DiagonalGaussian.of_statistics(features.prior).sample(noise)
+    return torch.cat([networks.decode(part, features.decoder) for part in z.split(AT_ONCE)]).sigmoid()
+
+
+@torch.no_grad()
+def main_directions(keyed: KeyedMemory, item: int) -> Float[Tensor, "2 latent"]:
+    """Two orthonormal directions in which the image changes most.
+
+    Row i of the matrix D is the change of p(x|m,z) from z = μ − σ_i e_i to μ + σ_i e_i; the directions are its
+    first two left singular vectors, each with its largest entry positive.
+    """
+    axes = torch.eye(keyed.model.config.latent, dtype=keyed.keys.dtype, device=keyed.keys.device)
+    up, down = around(keyed, item, torch.cat((axes, -axes))).flatten(1).chunk(2)
+    left = torch.linalg.svd(up - down, full_matrices=False).U[:, :2].T
+    signs = left.gather(1, left.abs().argmax(1, keepdim=True)).sign()
+    return pad_to_two(left * signs)
+
+
+def any_directions(keyed: KeyedMemory, generator: torch.Generator) -> Float[Tensor, "2 latent"]:
+    """Two orthonormal directions at random."""
+    noise = keyed.keys.new_empty((keyed.model.config.latent, 2)).normal_(generator=generator)
+    return pad_to_two(torch.linalg.qr(noise).Q.T)
+
+
+def pad_to_two(directions: Float[Tensor, "_ latent"]) -> Float[Tensor, "2 latent"]:
+    """The directions, and zeros for the second where z has one dimension only."""
+    return torch.cat((directions, torch.zeros_like(directions)))[:2]

@@ -1,0 +1,35 @@
+"""Labels of memory items: text, or None."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from vma.errors import InputError
+
+Labels = tuple[str | None, ...]
+
+
+def as_labels(labels: Any, count: int) -> Labels:
+    """`labels` as text, one for each of `count` images; a single one is for all of them."""
+    if labels is None or isinstance(labels, str | int):
+        return (as_label(labels),) * count
+    if isinstance(labels, np.ndarray | Tensor):
+        labels = labels.tolist()
+    if not isinstance(labels, Sequence):
+        raise InputError(
+            f"Labels must be a list with one label for each image, not a {type(labels).__name__}."
+        )
+    if len(labels) != count:
+        raise InputError(f"There are {count} images but {len(labels)} labels: give one each.")
+    return tuple(as_label(label) for label in labels)
+
+
+def as_label(label: Any) -> str | None:
+    """One label as text: words, or a whole number; None stays None."""
+    if label is None:
+        return None
+    if isinstance(label, str | int | np.integer | np.str_) and str(label).strip():
+        return str(label).strip()
+    raise InputError(f"A label must be text or a whole number, not {label!r}.")
