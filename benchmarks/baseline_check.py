@@ -1,68 +1,46 @@
-"""VAE, soft attention, GMN and VMA on the same unseen classes, as the number of classes in memory grows.
+"""VAE, soft attention, GMN and VMA on the same unseen targets, as the number of classes in memory grows.
 
-    python -m benchmarks.baseline_check results/baseline-check.json vma=RUN vae=RUN soft-attention=RUN gmn=RUN
+    python -m benchmarks.baseline_check results/baseline-check.json vae=RUN soft-attention=RUN vma=RUN
 
 Each RUN is a folder of `vma train`, all of the same number of updates. Protocol `disjoint`: no target is in memory.
-For an optimal model of disjoint classes the NLL grows by log C over that of one class.
+For an optimal model of disjoint classes the NLL grows by log C over that of one class. Every model sees the
+same targets at every C, so its NLL is also compared with the first model's, target by target.
 """
 
 import json
-import math
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from vma import Memory, load_model
-from vma.data import load_dataset
-from vma.episodes import EpisodeSampler
-from vma.models import GenerativeModel
-from vma.training.checkpoint import read_progress
+from vma.evaluation import ClassesQuestion, classes_sweep, open_subject
+from vma.evaluation.statistics import mean_of
+from vma.evaluation.sweeps import pool
 from vma.training.runs import Run
 
-CLASSES, TARGETS_IN_ALL, SAMPLES, SEED = (1, 2, 4, 8, 16), 128, 32, 0
-SHOTS = {"vma": 4, "vae": 4, "soft-attention": 16, "gmn": 4}
-
-
-@torch.no_grad()
-def nll(model: GenerativeModel, classes: int, shots: int) -> dict[str, Any]:
-    """Mean NLL over targets of unseen classes, K-sample bound, with the standard error over targets."""
-    data = load_dataset("omniglot", "test", split="45-5", size=26)
-    per_class = max(1, min(4, 32 // classes))
-    sampler = EpisodeSampler(data, classes=classes, targets=per_class, shots=shots, seed=SEED)
-    source, found = torch.Generator().manual_seed(SEED), []
-    for step in range(TARGETS_IN_ALL // (classes * per_class)):
-        episode = sampler.episode(step).tensors()
-        memory = Memory.of(episode.memory)
-        found += [-model.bound(x, memory, SAMPLES, generator=source) for x in episode.targets.split(8)]
-    values = torch.cat(found)
-    return {
-        "classes": classes,
-        "nll": float(values.mean()),
-        "error": float(values.std()) / math.sqrt(len(values)),
-        "targets": len(values),
-    }
+CLASSES, TARGETS, SAMPLES, SEED = (1, 2, 4, 8, 16, 32), 2, 64, 0
 
 
 def sweep(kind: str, run: Run) -> dict[str, Any]:
-    """The NLL of one run at every number of classes."""
-    model = load_model(run.model_file)
-    rows = [nll(model, classes, SHOTS[kind]) for classes in CLASSES]
-    print(
-        kind,
-        *(f"C={row['classes']}: {row['nll']:.1f} ± {row['error']:.1f}" for row in rows),
-        sep="  ",
-        flush=True,
-    )
-    return {
-        "model": kind,
-        "preset": run.settings().preset,
-        "updates": read_progress(run.checkpoint_file).update,
-        "maps": run.settings().model.maps,
-        "shots": SHOTS[kind],
-        "rows": rows,
-    }
+    """The NLL of one run at every number of classes, with as many items a class as in training."""
+    question = ClassesQuestion(CLASSES, targets=TARGETS, samples=SAMPLES, seed=SEED)
+    evaluation = classes_sweep(open_subject(run), question)
+    rows = [evaluation.unit(number) for number in range(evaluation.units)]
+    shots = evaluation.about["shots"]
+    nll = {classes: pool(rows, (classes, shots))["nll"] for classes in CLASSES}
+    points = evaluation.summary(rows)["points"]
+    print(kind, *(f"C={p['classes']}: {p['nll']['value']:.1f}" for p in points), sep="  ", flush=True)
+    return {"model": kind, **evaluation.about["model"], "shots": shots, "points": points, "nll": nll}
+
+
+def against(model: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
+    """The model without its single values, and how far it is above the first one, paired by target."""
+    pairs = {c: zip(model["nll"][c], first["nll"][c], strict=True) for c in CLASSES}
+    above = {str(c): asdict(mean_of([ours - theirs for ours, theirs in pairs[c]])) for c in CLASSES}
+    kept = {key: value for key, value in model.items() if key != "nll"}
+    return {**kept, "above_first": above}
 
 
 def main(path: Path, runs: dict[str, Path]) -> None:
@@ -70,7 +48,10 @@ def main(path: Path, runs: dict[str, Path]) -> None:
     torch.set_num_threads(1)
     found = [sweep(kind, Run(folder)) for kind, folder in runs.items()]
     about = {"data": "omniglot 45-5 test, 26x26", "protocol": "disjoint", "samples": SAMPLES, "seed": SEED}
-    path.write_text(json.dumps({**about, "models": found}, indent=1))
+    models = [against(each, found[0]) for each in found]
+    path.write_text(json.dumps({**about, "models": models}, indent=1))
+    for model in models:
+        print(model["model"], {c: round(a["value"], 2) for c, a in model["above_first"].items()})
 
 
 if __name__ == "__main__":

@@ -80,7 +80,9 @@ def test_nll_counts_targets_and_resolves_what_was_left_out() -> None:
     assert evaluation.about["shots"] == 3
     assert found["number_of_targets"] == 8
     assert found["nll"]["value"] > 0
-    assert "items_in_use" not in found
+    assert found["items"] == 6
+    assert 1 <= found["items_in_use"] <= 6
+    assert found["entropy_p_a"] == pytest.approx(math.log(6))  # the prior starts flat
 
 
 def test_a_learned_memory_says_how_much_of_it_is_in_use() -> None:

@@ -1,6 +1,5 @@
 """`nll`: −log p(x|M) on episodes of unseen classes, and its decomposition."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -101,15 +100,15 @@ def tensors(subject: Subject, episode: Episode) -> tuple[torch.Tensor, Memory | 
 
 @torch.no_grad()
 def addresses(subject: Subject, x: torch.Tensor, memory: Memory | None) -> Row:
-    """p(a), and q(a|x) averaged over the targets; only where both stay the same from unit to unit."""
+    """p(a), and q(a|x) averaged over the targets, of a learned memory; of a raw one only how much is in use."""
     model = subject.model
-    if not isinstance(model, VMA) or not model.config.learned_items:
+    if not isinstance(model, VMA):
         return {}
-    q_a, p_a = (
-        model.posterior(x, memory).log_probs.double().exp(),
-        model.prior(memory).log_probs.double().exp(),
-    )
-    return {"q_a": q_a.mean(0).tolist(), "p_a": p_a.tolist()}
+    q = model.posterior(x, memory).log_probs.double().exp().mean(0)
+    p = model.prior(memory).log_probs.double().exp()
+    if model.config.learned_items:
+        return {"q_a": q.tolist(), "p_a": p.tolist()}
+    return {"use": use_of(p.cpu().numpy(), q.cpu().numpy())}
 
 
 def summary(rows: list[Row]) -> dict[str, Any]:
@@ -121,10 +120,16 @@ def summary(rows: list[Row]) -> dict[str, Any]:
 
 
 def usage(rows: list[Row]) -> dict[str, Any]:
+    """How much of the memory is in use: of a learned one by all targets together, of others by those of a unit."""
+    if "q_a" in rows[0]:
+        return use_of(np.array(rows[0]["p_a"]), np.mean([row["q_a"] for row in rows], axis=0))
+    if "use" in rows[0]:
+        return {key: float(np.mean([row["use"][key] for row in rows])) for key in rows[0]["use"]}
+    return {}
+
+
+def use_of(p: Float[np.ndarray, "memory"], q: Float[np.ndarray, "memory"]) -> dict[str, float]:
     """Entropies of p(a) and of the average q(a|x), and the number of items that get more than 1/(10 |M|) of it."""
-    if "q_a" not in rows[0]:
-        return {}
-    q, p = np.mean([row["q_a"] for row in rows], axis=0), np.array(rows[0]["p_a"])
     used = int((q > 0.1 / len(q)).sum())
     return {
         "entropy_p_a": entropy(p),
@@ -134,7 +139,7 @@ def usage(rows: list[Row]) -> dict[str, Any]:
     }
 
 
-def entropy(p: Float[np.ndarray, "n"] | Sequence[float]) -> float:
+def entropy(p: Float[np.ndarray, "n"]) -> float:
     """−Σ p log p, in nats."""
-    positive = np.asarray(p)[np.asarray(p) > 0]
+    positive = p[p > 0]
     return float(-(positive * np.log(positive)).sum())
