@@ -1,4 +1,4 @@
-"""VAE, soft attention, GMN and VMA on the same unseen targets, as the number of classes in memory grows.
+"""VAE, soft attention and VMA on the same unseen targets, as the number of classes in memory grows.
 
     python -m benchmarks.baseline_check results/baseline-check.json vae=RUN soft-attention=RUN vma=RUN
 

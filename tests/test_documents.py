@@ -38,8 +38,35 @@ def test_the_documents_state_what_omniglot_gave() -> None:
     assert f"{eight['nll']:.1f} ± {eight['error']:.1f} nats" in (ROOT / "README.md").read_text()
 
 
+def plus_minus(mean: dict[str, float], digits: int = 1) -> str:
+    return f"{mean['value']:.{digits}f} ± {mean['error']:.{digits}f}".replace("-", "−")
+
+
 def test_the_lab_notes_state_what_the_baselines_gave() -> None:
     notes = (ROOT / "docs/lab-notes.md").read_text()
-    for model in json.loads((ROOT / "results/baseline-check.json").read_text())["models"]:
-        assert model["updates"] == 1200
-        assert " | ".join(f"{row['nll']:.1f} ± {row['error']:.1f}" for row in model["rows"]) in notes
+    for file, updates in (("baseline-check", 1200), ("baseline-check-3000", 3000)):
+        models = json.loads((ROOT / f"results/{file}.json").read_text())["models"]
+        for model in models:
+            assert model["updates"] == updates
+            assert " | ".join(plus_minus(point["nll"]) for point in model["points"]) in notes
+        soft, ours = (next(m for m in models if m["model"] == kind) for kind in ("soft-attention", "vma"))
+        assert plus_minus(soft["above_first"]["1"]) in notes
+        assert plus_minus(ours["points"][-1]["rise"], 2) in notes
+
+
+def test_baselines_are_ranked_as_the_paper_says() -> None:
+    models = json.loads((ROOT / "results/baseline-check.json").read_text())["models"]
+    soft, ours = (next(m for m in models if m["model"] == kind) for kind in ("soft-attention", "vma"))
+    few, many = soft["above_first"]["1"], soft["above_first"]["32"]
+    assert models[0]["model"] == "vae"
+    assert few["value"] + 2 * few["error"] < 0 < many["value"] - 2 * many["error"]
+    for point in ours["points"]:
+        excess = point["nll"]["value"] - point["line"]
+        assert excess < 2 * point["rise"]["error"] + 0.5
+
+
+def test_the_lab_notes_state_what_the_adaptive_bound_gains() -> None:
+    notes = (ROOT / "docs/lab-notes.md").read_text()
+    for row in json.loads((ROOT / "results/tighter-bound.json").read_text())["rows"]:
+        assert f"| {row['samples']} |" in notes
+        assert plus_minus(row["gain"], 2) in notes

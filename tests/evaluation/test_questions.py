@@ -10,11 +10,14 @@ from tests.evaluation.perfect import CONFIG, Blind, Perfect, coded, subject
 from tests.oracles import SIGMAS, bits, episode, exact_log_marginal, small_convolutional, small_mlp
 from vma import VMA, InputError, Memory
 from vma.evaluation import (
+    ClassesQuestion,
     ClassificationQuestion,
     EpisodeQuestion,
     PosteriorQuestion,
     SamplesQuestion,
+    Subject,
     class_log_likelihood,
+    classes_sweep,
     classify,
     nll,
     posterior,
@@ -24,6 +27,7 @@ from vma.evaluation.images import pack, unpack
 from vma.evaluation.statistics import area_under_curve, mean_of, wilson
 from vma.evaluation.units import Evaluation
 from vma.models import build_model
+from vma.training.settings import EpisodeSettings, TrainSettings
 
 
 def results(evaluation: Evaluation) -> dict[str, object]:
@@ -83,6 +87,16 @@ def test_nll_counts_targets_and_resolves_what_was_left_out() -> None:
     assert found["items"] == 6
     assert 1 <= found["items_in_use"] <= 6
     assert found["entropy_p_a"] == pytest.approx(math.log(6))  # the prior starts flat
+
+
+def test_a_model_trained_on_sequences_gets_test_episodes_of_its_own() -> None:
+    settings = TrainSettings(
+        model=CONFIG, episode=EpisodeSettings("sequence", classes=2, targets=10, shots=20)
+    )
+    asked = Subject(VMA(CONFIG), coded(8, 9), settings, {"model": {"kind": "vma"}, "data": {}})
+    evaluation = nll(asked, EpisodeQuestion(episodes=1, samples=2))
+    assert [evaluation.about[key] for key in ("classes", "targets", "shots")] == [2, 4, 4]
+    assert classes_sweep(asked, ClassesQuestion(classes=(1,))).about["shots"] == 4
 
 
 def test_a_learned_memory_says_how_much_of_it_is_in_use() -> None:

@@ -65,7 +65,7 @@ def open_sampler(
     subject: Subject, question: EpisodeQuestion
 ) -> EpisodeSampler | RecallSampler | BatchSampler:
     """Test episodes of the kind that the model was trained on, with the question's numbers."""
-    trained = subject.settings.episode
+    trained = subject.episode
     targets, shots = question.targets or trained.targets, question.shots or trained.shots
     if trained.kind == "batch" or subject.model.config.learned_items:
         return BatchSampler(subject.dataset, batch=targets, seed=question.seed)

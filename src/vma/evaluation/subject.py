@@ -1,7 +1,7 @@
 """What is evaluated: a trained model, what it was trained on, and the images that it has not seen."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from vma.models import GenerativeModel
 from vma.storage import load_model
 from vma.training.checkpoint import read_progress
 from vma.training.runs import Run
-from vma.training.settings import TrainSettings
+from vma.training.settings import EpisodeSettings, TrainSettings
 
 BINARIZATION_SEED = 0
 
@@ -38,6 +38,12 @@ class Subject:
     def device(self) -> torch.device:
         """Where the model is."""
         return next(self.model.parameters()).device
+
+    @property
+    def episode(self) -> EpisodeSettings:
+        """Test episodes like those of training; a model trained on sequences gets 4 targets and 4 items of a class."""
+        trained = self.settings.episode
+        return replace(trained, targets=4, shots=4) if trained.kind == "sequence" else trained
 
     def generator(self, seed: int, unit: int) -> torch.Generator:
         """The randomness of one unit of work: the same whatever process does it."""

@@ -70,7 +70,7 @@ class Place:
 
 def classes_sweep(subject: Subject, question: ClassesQuestion) -> Evaluation:
     """The evaluation that answers `question`."""
-    shots = question.shots or subject.settings.episode.shots
+    shots = question.shots or subject.episode.shots
     everything = len(subject.dataset.classes)
     numbers = sorted({c or everything for c in question.classes if c <= everything})
     nested = NestedMemories(subject.dataset, question.targets, shots, question.seed)
