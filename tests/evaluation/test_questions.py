@@ -90,9 +90,8 @@ def test_nll_counts_targets_and_resolves_what_was_left_out() -> None:
 
 
 def test_a_model_trained_on_sequences_gets_test_episodes_of_its_own() -> None:
-    settings = TrainSettings(
-        model=CONFIG, episode=EpisodeSettings("sequence", classes=2, targets=10, shots=20)
-    )
+    sequences = EpisodeSettings("sequence", classes=2, targets=10, shots=20)
+    settings = TrainSettings(model=small_convolutional(model="gmn"), episode=sequences)
     asked = Subject(VMA(CONFIG), coded(8, 9), settings, {"model": {"kind": "vma"}, "data": {}})
     evaluation = nll(asked, EpisodeQuestion(episodes=1, samples=2))
     assert [evaluation.about[key] for key in ("classes", "targets", "shots")] == [2, 4, 4]

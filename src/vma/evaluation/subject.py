@@ -41,7 +41,7 @@ class Subject:
 
     @property
     def episode(self) -> EpisodeSettings:
-        """Test episodes like those of training; a model trained on sequences gets 4 targets and 4 items of a class."""
+        """Test episodes like those of training; after training on sequences, 4 targets and 4 items of a class."""
         trained = self.settings.episode
         return replace(trained, targets=4, shots=4) if trained.kind == "sequence" else trained
 
