@@ -1,0 +1,98 @@
+"""The paper's last number: from which |M| on an update with addresses is faster than one with soft attention."""
+
+import platform
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from vma.bench.attention import HARD, crossing_of, measure
+from vma.bench.timing import Clock
+from vma.bench.workload import few_shot_preset
+from vma.evaluation.units import Evaluation
+from vma.evaluation.units import Row as Unit
+from vma.reproduce.experiment import Ask, Experiment, Scale
+from vma.reproduce.figures.crossover import crossover_figure
+from vma.reproduce.rows import Answer, Answers, Row, row
+
+SIZES = (8, 16, 32, 48, 64, 96, 128, 256, 512, 1024)
+RIVALS = {"soft, features": "features at every scale", "soft, pixels": "pixels"}
+
+
+@dataclass(frozen=True)
+class TimingQuestion:
+    """Time of one update, as `vma bench attention` takes it, for each |M|.
+
+    Attributes:
+        sizes: |M|.
+        targets: Targets of an update.
+        maps: Feature maps.
+        repeats: Rounds, in each of which every model makes one update.
+    """
+
+    sizes: tuple[int, ...] = SIZES
+    targets: int = 32
+    maps: int = 64
+    repeats: int = 5
+
+
+def timing(question: TimingQuestion) -> Evaluation:
+    """The evaluation that answers `question`, a unit for each |M|; one thread goes by its own CPU time."""
+    settings, threads = few_shot_preset("omniglot-fewshot-4", question.maps), torch.get_num_threads()
+    clock: Clock = "cpu" if threads == 1 else "wall"
+
+    def unit(number: int) -> Unit:
+        return measure(settings, question.sizes[number], question.targets, question.repeats, clock)
+
+    here = {"threads": threads, "clock": clock, "machine": platform.machine(), "torch": torch.__version__}
+    return Evaluation("timing", {**asdict(question), **here}, len(question.sizes), unit, summary)
+
+
+def summary(units: list[Unit]) -> dict[str, Any]:
+    """The times at every |M|, and from where on VMA is the faster."""
+    return {"points": units, "crossing": {name: crossing_of(units, name) for name in RIVALS}}
+
+
+def asks(scale: Scale) -> dict[str, Ask]:
+    """The paper's sizes; fewer maps under a budget."""
+    usual = TimingQuestion(maps=32 if scale.budget else 64)
+    question = scale.choose(usual, TimingQuestion(sizes=(4, 8), targets=2, maps=8, repeats=1))
+    return {"timing": Ask((), lambda laboratory: timing(question))}
+
+
+def rows(answers: Answers) -> list[Row]:
+    """From which |M| on VMA is faster, and how much at the largest."""
+    answer = answers["timing"]
+    last = answer["results"]["points"][-1]
+    found = []
+    for key, name in RIVALS.items():
+        what = f"VMA (K = 4) faster than soft attention over {name} (K = 1), from |M| ="
+        found.append(row(what, "48", in_words(answer, key), answer))
+    for key, name in RIVALS.items():
+        ratio = last["seconds"][key] / last["seconds"][HARD]
+        what = f"time of soft attention over {name} / time of VMA, |M| = {last['memory']}"
+        found.append(row(what, "above 1", ratio, answer, unit=""))
+    return found
+
+
+def in_words(answer: Answer, rival: str) -> str:
+    """The crossing, or that there is none."""
+    found, sizes = answer["results"]["crossing"][rival], answer["sizes"]
+    if found is None:
+        return f"not up to {sizes[-1]}"
+    return f"{sizes[0]}, the smallest that was timed" if found <= sizes[0] else f"{found:.0f}"
+
+
+CROSSOVER = Experiment(
+    name="text-crossover",
+    title="Text: when addresses are faster than soft attention",
+    paper="From |M| ≥ 48 on, an update with hard addressing and K = 4 is noticeably faster than one of "
+    "the soft-attention baseline with K = 1.",
+    caption="Time of one update, median of several taken by turns (`vma bench attention`). VMA's q(a|x) is "
+    "made as sharp as a trained model's, so that reads of an update repeat items as they do in training. The "
+    "paper does not say whether its baseline averages pixels or features: both are timed.",
+    needs={},
+    asks=asks,
+    rows=rows,
+    draw=crossover_figure,
+)

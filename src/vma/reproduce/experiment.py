@@ -1,0 +1,155 @@
+"""What an experiment is: the runs it needs, what is asked of them, the rows and the figure that answers give."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from matplotlib.figure import Figure
+
+from vma.evaluation.subject import Subject, open_subject
+from vma.evaluation.units import Evaluation
+from vma.reproduce.rows import Answers, Row
+from vma.training.runs import Run
+from vma.training.settings import TrainSettings
+
+Choice = TypeVar("Choice")
+
+EVERYTHING = 240.0  # minutes of budget from which the paper's K and number of targets are used
+LEAST_SHARE = 1 / 16
+LADDER = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+TINY_SAMPLES = 2
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is done: what the paper does, what fits a budget, or next to nothing, for a test.
+
+    Attributes:
+        budget: Minutes; 0 for no limit.
+        tiny: Invented glyphs, a few updates, a few samples: to see that it works, and never a result.
+        fixed: K, whatever the budget; 0 to let the budget decide.
+        updates: Updates of every run, instead of minutes; 0 to let the budget decide.
+    """
+
+    budget: float = 0.0
+    tiny: bool = False
+    fixed: int = 0
+    updates: int = 0
+
+    @property
+    def share(self) -> float:
+        """Share of the paper's evaluation that fits the budget."""
+        return max(LEAST_SHARE, min(1.0, self.budget / EVERYTHING)) if self.budget else 1.0
+
+    def samples(self, paper: int = 1000) -> int:
+        """K, where the paper has `paper`."""
+        if self.tiny:
+            return TINY_SAMPLES
+        return self.fixed or max(k for k in LADDER if k <= paper * self.share)
+
+    def count(self, most: int, tiny: int = 2) -> int:
+        """How many targets, episodes or trials, where `most` would be right with unlimited time.
+
+        They go with the root of the share, and K with the share itself: an error bar needs targets more than K.
+        """
+        return tiny if self.tiny else max(1, round(most * math.sqrt(self.share)))
+
+    def choose(self, usual: Choice, tiny: Choice) -> Choice:
+        """`usual`, or `tiny` at a tiny size."""
+        return tiny if self.tiny else usual
+
+
+def unchanged(settings: TrainSettings) -> TrainSettings:
+    """The settings as they are."""
+    return settings
+
+
+@dataclass(frozen=True)
+class Needed:
+    """A run that an experiment needs.
+
+    Attributes:
+        preset: Its preset; under a budget of minutes or updates the `-fast` variant, where there is one.
+        variant: What sets it apart from the preset, for its folder's name.
+        change: What is changed in the preset's settings.
+        least: Budgets of fewer minutes do without it.
+    """
+
+    preset: str
+    variant: str = ""
+    change: Callable[[TrainSettings], TrainSettings] = unchanged
+    least: float = 0.0
+
+
+class Laboratory:
+    """The runs of an experiment, opened when they are asked for.
+
+    Args:
+        runs: The runs, by their names in the experiment.
+        data: Folder with the data files.
+        device: Where models are put.
+        command: What to type to get the same again.
+    """
+
+    def __init__(
+        self,
+        runs: Mapping[str, Run],
+        data: Path | None = None,
+        device: torch.device | str = "cpu",
+        command: str = "",
+    ) -> None:
+        self.runs, self.data, self.device, self.command = dict(runs), data, device, command
+        self._opened: dict[tuple[str, str], Subject] = {}
+
+    def subject(self, key: str, part: str = "test") -> Subject:
+        """The model of a run with a part of its data."""
+        if (key, part) not in self._opened:
+            opened = open_subject(self.runs[key], data=self.data, part=part, device=self.device)
+            self._opened[key, part] = opened
+        return self._opened[key, part]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question of an experiment.
+
+    Attributes:
+        runs: The runs it is put to; where one of them is left out, so is the question.
+        evaluation: What answers it.
+    """
+
+    runs: tuple[str, ...]
+    evaluation: Callable[[Laboratory], Evaluation]
+
+
+def ask(key: str, function: Callable[[Subject, Any], Evaluation], question: Any, part: str = "test") -> Ask:
+    """`question` put to the run `key` on a part of its data."""
+    return Ask((key,), lambda laboratory: function(laboratory.subject(key, part), question))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A figure, a table or a statement of the paper, to be made again.
+
+    Attributes:
+        name: What `vma reproduce` calls it.
+        title: A line.
+        paper: What the paper reports.
+        caption: What its figure shows.
+        needs: The runs it needs, by name.
+        asks: What is asked of them, by name.
+        rows: What the answers say beside what the paper says.
+        draw: The figure of the answers; it sees no model.
+    """
+
+    name: str
+    title: str
+    paper: str
+    caption: str
+    needs: Mapping[str, Needed]
+    asks: Callable[[Scale], dict[str, Ask]]
+    rows: Callable[[Answers], list[Row]]
+    draw: Callable[[Answers], Figure]

@@ -1,0 +1,111 @@
+"""MNIST: recall (Figure 2A) and learned memory (Figure 2B)."""
+
+import math
+
+from vma.evaluation.episodes import EpisodeQuestion, nll
+from vma.evaluation.samples import SamplesQuestion, samples
+from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
+from vma.reproduce.figures.curves import recall_figure
+from vma.reproduce.figures.grids import learned_memory_figure
+from vma.reproduce.questions import curve
+from vma.reproduce.rows import NO_NUMBER, Answers, Row, row
+
+LARGE = 2048
+SIZES = (256, 64, 128, 512, 1024)
+LATE = 0.05  # share of a run whose mean is called its end
+
+
+def recall_asks(scale: Scale) -> dict[str, Ask]:
+    """The curve; test digits with as many in memory as in training, and with 2048."""
+    few, many = scale.count(16), scale.samples()
+    return {
+        "curve": curve("recall"),
+        "test": ask("recall", nll, EpisodeQuestion(episodes=few, samples=many)),
+        "test large": ask(
+            "recall", nll, EpisodeQuestion(episodes=few, shots=scale.choose(LARGE, 8), samples=many)
+        ),
+    }
+
+
+def recall_rows(answers: Answers) -> list[Row]:
+    """The end of the learning curve, and test digits."""
+    curve_of, test, large = answers["curve"], answers["test"], answers["test large"]
+    size = test["shots"]
+    other = "" if size == 256 else " (its |M| is 256)"
+    level = f"→ log {size} = {math.log(size):.2f}{other}"
+    rows = curve_of["results"]["rows"]
+    late = rows[-max(1, round(LATE * len(rows))) :]
+    ends = {key: sum(each[key] for each in late) / len(late) for key in ("nll", "kl_a", "kl_z")}
+    return [
+        row(f"NLL at the end of training, |M| = {size}", level, ends["nll"], curve_of),
+        row(f"KL_a at the end of training, |M| = {size}", level, ends["kl_a"], curve_of),
+        row("KL_z at the end of training", "→ 0", ends["kl_z"], curve_of),
+        row(f"NLL of test digits, |M| = {size}", level, test["results"]["nll"], test),
+        row(f"KL_a of test digits, |M| = {size}", level, test["results"]["kl_a"], test),
+        row(
+            f"NLL with {large['shots']} test digits in memory",
+            f"≈ log {large['shots']} = {math.log(large['shots']):.2f}",
+            large["results"]["nll"],
+            large,
+        ),
+    ]
+
+
+RECALL = Experiment(
+    name="fig2a-recall",
+    title="Figure 2A: training to recall MNIST digits",
+    paper="Targets are items of the memory, |M| = 256. After about 100 000 updates the address takes "
+    "over, and NLL and KL(q(a|x) ‖ p(a)) approach log 256 = 5.55; with 2048 test digits in memory"
+    " the NLL is about log 2048.",
+    caption="NLL bound and both divergences in the course of training, with the level of an optimal "
+    "lookup table.",
+    needs={"recall": Needed("mnist-recall")},
+    asks=recall_asks,
+    rows=recall_rows,
+    draw=recall_figure,
+)
+
+
+def learned_asks(scale: Scale) -> dict[str, Ask]:
+    """NLL and KL_a on test and training digits for each |M|; samples of |M| = 256; the VAE."""
+    question = EpisodeQuestion(episodes=scale.count(32), samples=scale.samples())
+    asks = {
+        "samples": ask("256", samples, SamplesQuestion(rows=scale.choose(8, 3), samples=scale.choose(10, 2)))
+    }
+    for size in map(str, SIZES):
+        asks[f"test {size}"] = ask(size, nll, question)
+        asks[f"train {size}"] = ask(size, nll, question, part="train")
+    return {**asks, "vae": ask("vae", nll, question)}
+
+
+def learned_rows(answers: Answers) -> list[Row]:
+    """KL_a for each |M|, H(p(a)), and NLL beside the VAE's."""
+    rows = []
+    for key, found in answers.items():
+        part, _, size = key.partition(" ")
+        if part in ("test", "train"):
+            rows.append(row(f"KL_a, {part} set, |M| = {size}", "2.5 ± 0.3", found["results"]["kl_a"], found))
+        if part == "test":
+            entropy = found["results"]["entropy_p_a"]
+            rows.append(row(f"H(p(a)), |M| = {size}", "significantly higher than KL_a", entropy, found))
+            used = f"{found['results']['items_in_use']} of {found['results']['items']}"
+            rows.append(row(f"items in use, |M| = {size}", NO_NUMBER, used, found))
+            rows.append(row(f"NLL, |M| = {size}", "about the VAE's", found["results"]["nll"], found))
+    return [*rows, row("NLL, VAE", "about the same", answers["vae"]["results"]["nll"], answers["vae"])]
+
+
+LEARNED = Experiment(
+    name="fig2b-learned-mnist",
+    title="Figure 2B: MNIST with a learned memory",
+    paper="With |M| from 64 to 1024 learned items, KL(q(a|x) ‖ p(a)) converges to 2.5 ± 0.3 nats on "
+    "training and test set, H(p(a)) is significantly higher, and the NLL differs little from that"
+    " of a VAE.",
+    caption="Each row of samples shares an item m_a, drawn from p(a); right, KL_a of test and training digits.",
+    needs={
+        **{str(size): Needed(f"mnist-learned-{size}", least=0.0 if size == 256 else 180.0) for size in SIZES},
+        "vae": Needed("mnist-vae"),
+    },
+    asks=learned_asks,
+    rows=learned_rows,
+    draw=learned_memory_figure,
+)

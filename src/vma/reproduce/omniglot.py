@@ -1,0 +1,216 @@
+"""Omniglot 26×26, few-shot: Figures 3 and 4, the classification of the text, the supplement's curves."""
+
+from vma.evaluation.classification import ClassificationQuestion, classify
+from vma.evaluation.episodes import EpisodeQuestion, nll
+from vma.evaluation.posterior import PosteriorQuestion, posterior
+from vma.evaluation.samples import SamplesQuestion, samples
+from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
+from vma.reproduce.figures.bars import PAPER_ACCURACY, breakdown_figure, classification_figure
+from vma.reproduce.figures.curves import one_shot_figure
+from vma.reproduce.figures.grids import one_shot_samples
+from vma.reproduce.figures.posterior import posterior_figure
+from vma.reproduce.questions import curve
+from vma.reproduce.rows import NO_NUMBER, Answers, Row, row
+
+VMA = {"vma": Needed("omniglot-fewshot-4")}
+SHOTS = (1, 4, 8, 16)
+
+
+# Figure 3
+
+
+def posterior_asks(scale: Scale) -> dict[str, Ask]:
+    """q(a|x) with 8 classes × 10 items in memory."""
+    question = PosteriorQuestion(
+        episodes=scale.count(32), classes=scale.choose(8, 3), shots=scale.choose(10, 2), targets=4,
+        samples=min(100, scale.samples()),
+    )  # fmt: skip
+    return {"posterior": ask("vma", posterior, question)}
+
+
+def posterior_rows(answers: Answers) -> list[Row]:
+    """How often the right class is found, and how what is new is told."""
+    answer = answers["posterior"]
+    found, absent = answer["results"], answer["episodes"] * answer["targets"]
+    present = absent * answer["classes"]
+    both = (("in memory", found["in_memory"], present), ("not in memory", found["absent"], absent))
+    measures = (("H(q(a|x))", "entropy"), ("log p(x|M)", "log_p"))
+    told = (("log p(x|M)", found["novelty_auc"]), ("H(q(a|x))", found["novelty_auc_entropy"]))
+    return [
+        row(
+            "targets whose class gets most of q(a|x)", "reliable, by eye", found["found"], answer,
+            unit="%", targets=present, samples=0,
+        ),
+        *[
+            row(f"{name}, class {where}", NO_NUMBER, means[key], answer, targets=count)
+            for name, key in measures
+            for where, means, count in both
+        ],
+        *[
+            row(f"new told from known by {name} (area)", NO_NUMBER, area, answer, unit="", targets=absent)
+            for name, area in told
+        ],
+    ]  # fmt: skip
+
+
+POSTERIOR = Experiment(
+    name="fig3-posterior",
+    title="Figure 3: where the model looks",
+    paper="Histograms of q(a|x) with the top-5 items for targets of unseen classes, M holding 10 "
+    "examples from 8 unseen classes; in the supplement also for a mistaken target and one whose "
+    "class is not in memory. No number.",
+    caption="The memory, and for the first targets of the first episode that were found, mistaken or "
+    "absent: the target, q(a|x) over all items in the colours of their classes (the target's own "
+    "is shaded), and the five most probable items.",
+    needs=VMA,
+    asks=posterior_asks,
+    rows=posterior_rows,
+    draw=posterior_figure,
+)
+
+
+# Figure 4A
+
+
+def one_shot_asks(scale: Scale) -> dict[str, Ask]:
+    """Samples from a memory of one item; NLL with one item of each class."""
+    question = EpisodeQuestion(
+        episodes=scale.count(32), classes=scale.choose(8, 2), targets=4, shots=1, samples=scale.samples()
+    )
+    shown = SamplesQuestion(rows=scale.choose(10, 3), samples=scale.choose(12, 2))
+    return {"samples": ask("vma", samples, shown), "test": ask("vma", nll, question)}
+
+
+def one_shot_rows(answers: Answers) -> list[Row]:
+    """What one item of each class is worth."""
+    test = answers["test"]
+    what = f"NLL with one item of each of {test['classes']} unseen classes"
+    return [row(what, "samples, by eye; no number", test["results"]["nll"], test)]
+
+
+ONE_SHOT = Experiment(
+    name="fig4a-oneshot",
+    title="Figure 4A: one-shot samples",
+    paper="Samples from p(x|M) with a single unseen example in M, of a model trained with 4 examples of"
+    " 8 classes. No number.",
+    caption="On the left the unseen example in memory, beside it samples (grey is the probability of "
+    "ink). Classes and samples are chosen by chance.",
+    needs=VMA,
+    asks=one_shot_asks,
+    rows=one_shot_rows,
+    draw=one_shot_samples,
+)
+
+
+# Figure 4B
+
+
+def breakdown_asks(scale: Scale) -> dict[str, Ask]:
+    """NLL and its parts, with as many items of a class as in training."""
+    classes, targets = scale.choose(8, 2), scale.choose(4, 2)
+    return {
+        str(shots): ask(
+            str(shots), nll, EpisodeQuestion(
+                episodes=scale.count(32), classes=classes, targets=targets, shots=shots, samples=scale.samples()
+            ),
+        )
+        for shots in SHOTS
+    }  # fmt: skip
+
+
+def breakdown_rows(answers: Answers) -> list[Row]:
+    """KL_a, KL_z and NLL for each number of items; the paper has the first and the last."""
+    ends = {"kl_a": ("2.0", "4.5"), "kl_z": ("28.2", "21.8"), "nll": ("75.1", "69.1")}
+    names = {"kl_a": "KL_a", "kl_z": "KL_z", "nll": "NLL"}
+    return [
+        row(
+            f"{names[key]}, {shots} a class",
+            paper_between(int(shots), *ends[key]),
+            found["results"][key],
+            found,
+        )
+        for key in ends
+        for shots, found in answers.items()
+    ]
+
+
+def paper_between(shots: int, first: str, last: str) -> str:
+    """The paper's number at 1 and at 16, or where it lies between them."""
+    return {1: first, 16: last}.get(shots, f"between {first} and {last}")
+
+
+BREAKDOWN = Experiment(
+    name="fig4b-kl-breakdown",
+    title="Figure 4B: from the variation to the address",
+    paper="As the examples per class in memory increase, KL_a rises from 2.0 to 4.5 nats, KL_z falls "
+    "from 28.2 to 21.8, and the test NLL improves from 75.1 to 69.1.",
+    caption="One model for each number of examples, tested with as many; diamonds are the paper's first "
+    "and last values.",
+    needs={str(shots): Needed(f"omniglot-fewshot-{shots}") for shots in SHOTS},
+    asks=breakdown_asks,
+    rows=breakdown_rows,
+    draw=breakdown_figure,
+)
+
+
+# Classification
+
+
+def classification_asks(scale: Scale) -> dict[str, Ask]:
+    """5 and 20 ways, 1 and 5 shots, by q(a|x); and on fewer trials by likelihood, which takes far longer."""
+    tasks = scale.choose(tuple(PAPER_ACCURACY), ((2, 1), (3, 2)))
+    questions = {
+        "by_address": ClassificationQuestion(tasks, trials=scale.count(2000, tiny=4)),
+        "by_likelihood": ClassificationQuestion(tasks, trials=scale.count(200), samples=scale.choose(10, 1)),
+    }
+    return {form: ask("vma", classify, question) for form, question in questions.items()}
+
+
+def classification_rows(answers: Answers) -> list[Row]:
+    """The share that is right for each task, by where the model looks and by likelihood."""
+    rows = []
+    for form, name in (("by_address", "q(a|x)"), ("by_likelihood", "likelihood")):
+        for task in answers[form]["results"]["tasks"]:
+            ways, shots = task["ways"], task["shots"]
+            share = PAPER_ACCURACY.get((ways, shots)) if form == "by_address" else None
+            paper = NO_NUMBER if share is None else f"{100 * share:.0f} %"
+            what = f"{ways}-way {shots}-shot, by {name}"
+            trials = answers[form]["trials"]
+            rows.append(row(what, paper, task[form], answers[form], unit="%", targets=trials))
+    return rows
+
+
+CLASSIFICATION = Experiment(
+    name="text-classification",
+    title="Text: few-shot classification",
+    paper="Without retraining, by q(a|x): 91 % for 5-way 1-shot, 97 % for 5-way 5-shot, 77 % for 20-way"
+    " 1-shot and 90 % for 20-way 5-shot.",
+    caption="Share of right answers with 95 % intervals; diamonds are the paper's.",
+    needs=VMA,
+    asks=classification_asks,
+    rows=classification_rows,
+    draw=classification_figure,
+)
+
+
+# Supplement
+
+
+def curves_rows(answers: Answers) -> list[Row]:
+    """Where the curves end."""
+    answer = answers["curve"]
+    last = answer["results"]["rows"][-1]
+    names = (("nll", "NLL, training classes"), ("kl_a", "KL_a"), ("kl_z", "KL_z"))
+    return [row(f"{name}, at the end", "curve only; no number", last[key], answer) for key, name in names]
+
+
+CURVES = Experiment(
+    name="supp-curves",
+    title="Supplement: learning curves of the one-shot task",
+    paper="Typical learning curves for the Omniglot one-shot task. No number.",
+    caption="One item of each of 8 classes in memory: NLL, and what the address and the variation carry.",
+    needs={"vma": Needed("omniglot-fewshot-1")},
+    asks=lambda scale: {"curve": curve("vma")},
+    rows=curves_rows,
+    draw=one_shot_figure,
+)

@@ -1,0 +1,99 @@
+"""All experiments on one page: HTML that needs nothing else, and Markdown; every number comes from a JSON file."""
+
+import os
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from vma.errors import InputError
+from vma.files import write_atomically
+from vma.report.page import data_uri
+from vma.reproduce.registry import EXPERIMENTS
+from vma.reproduce.rows import Row, circumstances, shown
+from vma.reproduce.work import read_collection
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """Rows that make up a table: a line of cells for each name, None where there is none."""
+
+    columns: list[str]
+    lines: dict[str, list[Row | None]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment on the page.
+
+    Attributes:
+        record: Its NAME.json.
+        rows: Its rows, but for those of `pivot`.
+        pivot: Its rows that make up a table, if there are any.
+        json: NAME.json, as a path.
+        picture: NAME.png, as a path.
+    """
+
+    record: dict[str, Any]
+    rows: list[Row]
+    pivot: Pivot | None
+    json: Path
+    picture: Path
+
+
+def write_pages(results: Path, out: Path, markdown: Path) -> list[Path]:
+    """Write both pages from the collections in the folder `results`; returns their paths."""
+    found = sections(results)
+    missing = [name for name in EXPERIMENTS if name not in {each.record["experiment"] for each in found}]
+    for path, template in ((out, "template.html"), (markdown, "template.md")):
+        write_atomically(path, render(template, found, missing, path.absolute().parent).encode())
+    return [out, markdown]
+
+
+def sections(results: Path) -> list[Section]:
+    """Every experiment of which there is a collection, in the order of the paper."""
+    paths = [path for name in EXPERIMENTS if (path := results / f"{name}.json").exists()]
+    if not paths:
+        raise InputError(f"There are no results in {results}: make some with 'vma reproduce NAME'.")
+    return [section(path) for path in paths]
+
+
+def section(path: Path) -> Section:
+    """The section of one collection; one that was made at a tiny size is no result, and is refused."""
+    record = read_collection(path).record
+    if record["tiny"]:
+        raise InputError(
+            f"{path} was made with --tiny, so it is no result: make it again without, or delete it."
+        )
+    rows = [Row(**row) for row in record["rows"]]
+    plain = [row for row in rows if not row.line]
+    return Section(record, plain, pivot_of([row for row in rows if row.line]), path, path.with_suffix(".png"))
+
+
+def pivot_of(rows: list[Row]) -> Pivot | None:
+    """Rows as a table of lines and columns, in the order in which they come."""
+    if not rows:
+        return None
+    columns, names = (list(dict.fromkeys(getattr(row, key) for row in rows)) for key in ("column", "line"))
+    places = {(row.line, row.column): row for row in rows}
+    return Pivot(columns, {name: [places.get((name, column)) for column in columns] for name in names})
+
+
+def render(template: str, found: list[Section], missing: list[str], folder: Path) -> str:
+    """A page as text; links are relative to `folder`, where the page will be."""
+    environment = Environment(
+        autoescape=template.endswith(".html"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    environment.filters |= {
+        "shown": shown,
+        "circumstances": circumstances,
+        "thousands": lambda number: f"{number:,}".replace(",", " "),
+        "cell": lambda text: str(text).replace("|", "\\|"),
+        "link": lambda path: Path(os.path.relpath(Path(path).absolute(), folder)).as_posix(),
+        "embedded": lambda path: data_uri(Path(path).read_bytes()),
+    }
+    source = files("vma.reproduce").joinpath(template).read_text(encoding="utf-8")
+    return environment.from_string(source).render(sections=found, missing=missing)

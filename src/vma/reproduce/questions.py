@@ -1,0 +1,89 @@
+"""Questions that an experiment asks beyond those of `vma evaluate`: learning curves, paired comparisons."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from vma.evaluation.episodes import EpisodeQuestion, nll
+from vma.evaluation.statistics import mean_of
+from vma.evaluation.subject import Subject
+from vma.evaluation.units import Evaluation, Row
+from vma.reproduce.experiment import Ask, Laboratory
+
+POINTS = 150  # of a curve
+KEPT = ("nll", "kl_a", "kl_z", "entropy_q_a", "entropy_p_a", "valid_nll")
+
+
+def curve(key: str) -> Ask:
+    """The learning curve of a run: its metrics, averaged over windows so that few points are left."""
+
+    def evaluation(laboratory: Laboratory) -> Evaluation:
+        subject, rows = laboratory.subject(key), laboratory.runs[key].metrics()
+        about = {
+            "model": subject.about["model"],
+            "protocol": f"in training on {subject.settings.data.name}",
+            "samples": subject.settings.samples,
+            "lines": len(rows),
+            "points": POINTS,
+        }
+        found = {"rows": thinned(rows), "memory": memory_size(subject), "K": subject.settings.samples}
+        return Evaluation("curve", about, 1, lambda number: found, lambda units: units[0])
+
+    return Ask((key,), evaluation)
+
+
+def thinned(rows: Sequence[Mapping[str, Any]], points: int = POINTS) -> list[dict[str, Any]]:
+    """Means over windows of equal size, at most `points` of them; each at its last update."""
+    size = max(1, math.ceil(len(rows) / points))
+    return [window(rows[start : start + size]) for start in range(0, len(rows), size)]
+
+
+def window(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The mean of each metric over the rows that have it."""
+    having = {key: [row[key] for row in rows if row.get(key) is not None] for key in KEPT}
+    means = {key: round(sum(values) / len(values), 5) for key, values in having.items() if values}
+    return {"update": rows[-1]["update"], "seconds": rows[-1]["seconds"], **means}
+
+
+def memory_size(subject: Subject) -> int:
+    """|M| in training; 0 where there was no memory."""
+    episode, model = subject.settings.episode, subject.settings.model
+    if model.model == "vae":
+        return 0
+    if model.learned_items or episode.kind == "recall":
+        return model.learned_items or episode.shots
+    return episode.classes * episode.shots if episode.kind == "few-shot" else 0
+
+
+def comparison(keys: Sequence[str], question: EpisodeQuestion) -> Ask:
+    """−log p(x|M) of the same targets under several models, and the differences to the first, paired by target."""
+
+    def evaluation(laboratory: Laboratory) -> Evaluation:
+        parts = {key: nll(laboratory.subject(key), question) for key in keys}
+        first = parts[keys[0]]
+        models = {key: part.about["model"] for key, part in parts.items()}
+        about = {**{name: value for name, value in first.about.items() if name != "model"}, "models": models}
+
+        def unit(number: int) -> Row:
+            return {key: part.unit(number)["targets"] for key, part in parts.items()}
+
+        return Evaluation("comparison", about, first.units, unit, compared)
+
+    return Ask(tuple(keys), evaluation)
+
+
+def compared(rows: list[Row]) -> dict[str, Any]:
+    """Means for each model, and the NLL it has above the first model's, target by target."""
+    keys = list(rows[0])
+    pooled = {
+        key: {name: [value for row in rows for value in row[key][name]] for name in rows[0][key]}
+        for key in keys
+    }
+    first = pooled[keys[0]]["nll"]
+    models = {}
+    for key, values in pooled.items():
+        above = [ours - theirs for ours, theirs in zip(values["nll"], first, strict=True)]
+        means = {name: asdict(mean_of(each)) for name, each in values.items()}
+        models[key] = {**means, "above_first": asdict(mean_of(above))}
+    return {"number_of_targets": len(first), "models": models}

@@ -1,0 +1,140 @@
+"""Rows "paper / ours ± error / updates / hours": each number with all that it depends on."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Answer = dict[str, Any]
+Answers = Mapping[str, Answer]
+
+NO_NUMBER = "no number"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number of ours beside the paper's.
+
+    Attributes:
+        what: What was measured.
+        paper: What the paper says of it.
+        value: Ours; None where `text` says it in words.
+        error: Its standard error, where it is known.
+        low: Lower end of its 95 % interval, for a share.
+        high: Upper end.
+        unit: `nats`, `%`, or what else it is counted in.
+        text: Ours, in words.
+        line: Its line, where rows make up a table such as Table 1.
+        column: Its column there.
+        updates: Updates of the run.
+        hours: Hours of training.
+        samples: K; 0 where there is none.
+        targets: Number of targets or trials; 0 where there are none.
+        protocol: How targets and memory were drawn.
+        data: On what.
+        answer: The file of the answer, beside the collection.
+        command: What to type to get it again.
+    """
+
+    what: str
+    paper: str
+    value: float | None = None
+    error: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unit: str = "nats"
+    text: str = ""
+    line: str = ""
+    column: str = ""
+    updates: int = 0
+    hours: float = 0.0
+    samples: int = 0
+    targets: int = 0
+    protocol: str = ""
+    data: str = ""
+    answer: str = ""
+    command: str = ""
+
+
+def row(
+    what: str,
+    paper: str,
+    found: float | dict[str, Any] | str,
+    answer: Answer,
+    *,
+    run: str = "",
+    unit: str = "nats",
+    line: str = "",
+    column: str = "",
+    targets: int = 0,
+    samples: int | None = None,
+) -> Row:
+    """A row of a number with its error, of a share with its interval, of a bare number, or of words.
+
+    Args:
+        what: What was measured.
+        paper: What the paper says of it.
+        found: As a question's summary has it.
+        answer: The answer it comes from.
+        run: Whose it is, where the answer is on several runs.
+        unit: What it is counted in.
+        line: Its line in a table.
+        column: Its column in a table.
+        targets: Number of targets; the default is what the answer says.
+        samples: K; the default is what the answer says.
+    """
+    model = answer["models"][run] if run else answer.get("model", {})
+    return Row(
+        what,
+        paper,
+        **numbers(found),
+        unit=unit,
+        line=line,
+        column=column,
+        updates=model.get("updates", 0),
+        hours=model.get("hours", 0.0),
+        samples=answer.get("samples", 0) if samples is None else samples,
+        targets=targets or answer["results"].get("number_of_targets", 0),
+        protocol=answer.get("protocol", ""),
+        data=" ".join(str(answer["data"][key]) for key in ("name", "split")) if "data" in answer else "",
+        answer=answer.get("file", ""),
+    )
+
+
+def numbers(found: float | dict[str, Any] | str) -> dict[str, Any]:
+    """The fields of a row that hold what was found; what is not a finite number is left out."""
+    if isinstance(found, str):
+        return {"text": found}
+    if not isinstance(found, dict):
+        found = {"value": found}
+    kept = {key: found.get(key) for key in ("value", "error", "low", "high")}
+    return {key: value if value is not None and math.isfinite(value) else None for key, value in kept.items()}
+
+
+def shown(each: Row) -> str:
+    """Ours as text, e.g. `72.7 ± 2.6 nats` or `91.3 % (88.0 to 93.8)`."""
+    if each.text or each.value is None:
+        return each.text or "not a finite number"
+    if each.unit == "%":
+        error = "" if each.error is None else f" ± {100 * each.error:.1f}"
+        interval = "" if each.low is None else f" ({100 * each.low:.1f} to {100 * (each.high or 0):.1f})"
+        return minus(f"{100 * each.value:.1f}{error} %{interval}")
+    digits = 1 if abs(each.value) >= 20 else 2
+    error = "" if each.error is None else f" ± {each.error:.{digits}f}"
+    return minus(f"{each.value:.{digits}f}{error} {each.unit}".strip())
+
+
+def circumstances(each: Row) -> str:
+    """What a number depends on, e.g. `K = 1000, 144 targets, disjoint, omniglot 45-5/test`."""
+    parts = [
+        f"K = {each.samples}" if each.samples else "",
+        f"{each.targets} targets" if each.targets else "",
+        each.protocol,
+        each.data,
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def minus(text: str) -> str:
+    """The text with the sign for minus instead of a hyphen, before digits only."""
+    return text.replace("-", "−")

@@ -1,0 +1,149 @@
+"""The runs of an experiment: found, resumed or trained, each in a folder that experiments share."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from vma.data.omniglot28 import CHARDATA
+from vma.data.sources import locate
+from vma.errors import InputError, unknown_name
+from vma.reproduce.experiment import Needed, Scale
+from vma.training.checkpoint import read_progress
+from vma.training.presets import PRESETS
+from vma.training.runs import Run
+from vma.training.settings import DataSettings, TrainSettings
+
+TRAINING_SHARE = 0.75  # of a budget; the rest is for the evaluation
+NEVER = 10_000_000  # updates: a budget of minutes ends a run
+DECISIVE = ("model", "data", "episode", "optimiser", "samples", "estimator", "latent_gradient", "seed")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where runs are kept and how they are trained.
+
+    Attributes:
+        root: Folder of the runs that experiments share.
+        data: Folder with the data files.
+        device: auto, cpu, cuda or cuda:N.
+        threads: Threads of torch; 0 for torch's own choice.
+    """
+
+    root: Path
+    data: Path | None = None
+    device: str = "auto"
+    threads: int = 0
+
+
+def chosen(needs: Mapping[str, Needed], given: Mapping[str, Run], scale: Scale) -> dict[str, Needed]:
+    """The runs that fit the budget, and those that are given."""
+    if unknown := [key for key in given if key not in needs]:
+        raise unknown_name("run of this experiment", unknown[0], needs)
+    return {
+        key: need
+        for key, need in needs.items()
+        if key in given or not scale.budget or scale.budget >= need.least
+    }
+
+
+def minutes_each(scale: Scale, runs: int) -> float:
+    """The minutes of each of so many runs; 0 for no limit."""
+    return scale.budget * TRAINING_SHARE / max(1, runs)
+
+
+def settings_of(need: Needed, scale: Scale, place: Place, minutes: float) -> TrainSettings:
+    """What a run is trained with: the paper's settings, or the ones for a small budget and its minutes."""
+    fast = f"{need.preset}-fast"
+    limited = scale.budget or scale.updates
+    settings = need.change(PRESETS[fast if limited and fast in PRESETS else need.preset])
+    settings = replace(with_data_at_hand(settings, place.data), threads=place.threads)
+    if scale.tiny:
+        return tiny(settings)
+    if scale.updates:
+        return replace(settings, updates=scale.updates)
+    return replace(settings, minutes=minutes, updates=NEVER) if minutes else settings
+
+
+def with_data_at_hand(settings: TrainSettings, data: Path | None) -> TrainSettings:
+    """The stand-in instead of Burda's Omniglot, where its file is not on this machine."""
+    if settings.data.name != "omniglot28" or locate(CHARDATA, data):
+        return settings
+    return replace(settings, data=replace(settings.data, name="omniglot28-stand-in"))
+
+
+def tiny(settings: TrainSettings) -> TrainSettings:
+    """The same on glyphs in a second: a few updates of a small model, to see that everything works."""
+    model, episode = settings.model, settings.episode
+    return replace(
+        settings,
+        model=replace(
+            model, maps=8, hidden=(8,) * len(model.hidden), latent=4, matching=8,
+            learned_items=min(6, model.learned_items), item_size=8,
+        ),
+        data=DataSettings("glyphs", size=16, held_out=40),
+        episode=replace(
+            episode, classes=min(2, episode.classes), targets=2, shots=min(2, episode.shots), episodes=1
+        ),
+        samples=min(2, settings.samples), updates=3, minutes=0.0,
+        log_every=1, validate_every=3, picture_minutes=0.0,
+    )  # fmt: skip
+
+
+def folder_name(settings: TrainSettings, variant: str, is_tiny: bool) -> str:
+    """E.g. `omniglot-fewshot-4-fast-flat-prior-1a2b3c`: the same for the same settings, whoever asks."""
+    values = msgspec.to_builtins(settings)
+    text = json.dumps({key: values[key] for key in DECISIVE}, sort_keys=True)
+    words = [
+        settings.preset,
+        variant,
+        "tiny" if is_tiny else "",
+        hashlib.sha256(text.encode()).hexdigest()[:6],
+    ]
+    return "-".join(word for word in words if word)
+
+
+def obtain_run(need: Needed, scale: Scale, place: Place, minutes: float) -> Run | None:
+    """The run, trained as far as the budget asks; None if somebody interrupted."""
+    settings = settings_of(need, scale, place, minutes)
+    run = Run(place.root / folder_name(settings, need.variant, scale.tiny))
+    if is_trained(run, settings):
+        print(f"  reusing {run.folder}", flush=True)
+        return run
+    length = f"{minutes:.1f} minutes" if settings.minutes else f"{settings.updates} updates"
+    print(f"  training {run.folder}: {length}", flush=True)
+    return run if train_on(run, settings, place, quiet=scale.tiny) else None
+
+
+def is_trained(run: Run, wanted: TrainSettings) -> bool:
+    """Whether the run has had the updates or the minutes that are wanted."""
+    if not (run.settings_file.exists() and run.checkpoint_file.exists()):
+        return False
+    done = read_progress(run.checkpoint_file)
+    return done.update >= wanted.updates or 0 < 60 * wanted.minutes <= done.seconds
+
+
+def train_on(run: Run, settings: TrainSettings, place: Place, quiet: bool) -> bool:
+    """Start the run, or go on with it; whether it came to its end."""
+    from vma.training.loop import train
+
+    resume = run.settings_file.exists()
+    if resume:
+        limits = {name: getattr(settings, name) for name in ("updates", "minutes", "threads")}
+        settings = replace(run.settings(), **limits)
+    return train(settings, run, data=place.data, device=place.device, resume=resume, quiet=quiet)
+
+
+def given_run(text: str) -> tuple[str, Run]:
+    """`KEY=FOLDER` as the name and the run; a folder without a trained model is refused."""
+    key, sign, folder = text.partition("=")
+    if not (key and sign and folder):
+        raise InputError(f"--run {text} is not of the form KEY=FOLDER, such as vma=runs/mine.")
+    run = Run(Path(folder))
+    run.settings()
+    if not run.model_file.exists():
+        raise InputError(f"The run {folder} has no saved model yet: train it further.")
+    return key, run

@@ -1,0 +1,152 @@
+"""The report: every number and every link of every row, nothing from a tiny run, nothing by hand."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.reproduce.small import GOLDEN, NAMES, collection
+from vma.errors import InputError
+from vma.reproduce.commands import report_command
+from vma.reproduce.registry import EXPERIMENTS
+from vma.reproduce.rows import Row, numbers, row, shown
+from vma.reproduce.work import read_collection
+
+
+class Links(HTMLParser):
+    """Links and pictures of a page, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.pictures: list[str] = []
+        self.words = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if tag == "a":
+            self.links.append(found["href"] or "")
+        if tag == "img":
+            self.pictures.append(found["src"] or "")
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def results(root: Path, names: list[str]) -> Path:
+    for name in names:
+        path = collection(root / "results", name)
+        Image.new("L", (4, 4)).save(path.with_suffix(".png"))
+    return root / "results"
+
+
+def test_the_pages_state_every_row_and_link_its_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = results(tmp_path, NAMES)
+    html, markdown = tmp_path / "report.html", tmp_path / "docs" / "results.md"
+    report_command(folder, html, markdown)
+    assert str(markdown) in capsys.readouterr().out
+    page, text = Links(html.read_text()), markdown.read_text()
+    assert len(page.pictures) == len(NAMES)
+    assert all(picture.startswith("data:image/png;base64,") for picture in page.pictures)
+    assert "Not run yet" not in text
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    for name in NAMES:
+        record = read_collection(folder / f"{name}.json").record
+        assert f"results/{name}.json" in page.links
+        assert f"../results/{name}.json" in links
+        for each in (Row(**values) for values in record["rows"]):
+            said = shown(each).removesuffix(" nats") if each.line else shown(each)
+            assert said in page.words
+            assert f"[{said.replace('|', chr(92) + '|')}](../results/{each.answer})" in text
+            assert f"results/{each.answer}" in page.links
+            assert each.updates == 0 or "4 updates" in text
+    relative = [link for link in page.links if not link.startswith("#")]
+    assert all((html.parent / link).exists() for link in relative)
+    assert all((markdown.parent / link).exists() for link in links)
+
+
+def test_markdown_tables_have_as_many_cells_in_every_line(tmp_path: Path) -> None:
+    folder = results(tmp_path, ["fig2a-recall", "table1-gmn"])
+    report_command(folder, tmp_path / "report.html", tmp_path / "results.md")
+    tables = re.findall(r"(?:^\|.*\n)+", (tmp_path / "results.md").read_text(), re.MULTILINE)
+    assert len(tables) == 2
+    for table in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
+
+
+def test_what_was_not_run_is_named(tmp_path: Path) -> None:
+    folder = results(tmp_path, ["fig5a-classes"])
+    report_command(folder, tmp_path / "report.html", tmp_path / "results.md")
+    text = (tmp_path / "results.md").read_text()
+    assert "Not run yet: `fig2a-recall`" in text
+    assert "`fig5a-classes`," not in text.split("\n\n")[2]
+
+
+def test_a_tiny_run_is_no_result(tmp_path: Path) -> None:
+    collection(tmp_path, "fig5a-classes", tiny=True)
+    with pytest.raises(InputError, match=r"fig5a-classes\.json was made with --tiny"):
+        report_command(tmp_path, tmp_path / "report.html", tmp_path / "results.md")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_no_results_and_broken_results_are_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="vma reproduce NAME"):
+        report_command(tmp_path, tmp_path / "report.html", tmp_path / "results.md")
+    path = collection(tmp_path, "fig3-posterior", format="something else")
+    with pytest.raises(InputError, match="is not a collection"):
+        read_collection(path)
+    path = collection(tmp_path, "fig3-posterior")
+    next((tmp_path / "fig3-posterior").iterdir()).unlink()
+    with pytest.raises(InputError, match="cannot be read"):
+        read_collection(path)
+
+
+@pytest.mark.parametrize(
+    ("each", "said"),
+    [
+        (Row("", "", 72.71, 2.64), "72.7 ± 2.6 nats"),
+        (Row("", "", 2.512, 0.034), "2.51 ± 0.03 nats"),
+        (Row("", "", -65.6), "−65.6 nats"),
+        (Row("", "", 0.913, low=0.88, high=0.938, unit="%"), "91.3 % (88.0 to 93.8)"),
+        (Row("", "", 0.871, 0.021, unit="%"), "87.1 ± 2.1 %"),
+        (Row("", "", 2.234, unit=""), "2.23"),
+        (Row("", "", text="not up to 512"), "not up to 512"),
+        (Row("", ""), "not a finite number"),
+    ],
+)
+def test_a_number_as_text(each: Row, said: str) -> None:
+    assert shown(each) == said
+
+
+def test_a_row_knows_what_its_number_depends_on() -> None:
+    answer = {
+        "model": {"updates": 6000, "hours": 1.03}, "samples": 1000, "protocol": "disjoint", "file": "x/y.json",
+        "data": {"name": "omniglot", "split": "45-5/test"}, "results": {"number_of_targets": 144},
+    }  # fmt: skip
+    found = row("NLL", "75.1", {"value": 70.0, "error": float("nan")}, answer)
+    assert (found.updates, found.hours, found.samples, found.targets) == (6000, 1.03, 1000, 144)
+    assert (found.protocol, found.data, found.answer) == ("disjoint", "omniglot 45-5/test", "x/y.json")
+    assert (found.value, found.error) == (70.0, None)
+    assert numbers(float("inf"))["value"] is None
+
+
+def test_numbers_on_a_stand_in_are_said_not_to_be_comparable() -> None:
+    answers = GOLDEN["text-omniglot28"]
+    rows = EXPERIMENTS["text-omniglot28"].rows(answers)
+    assert "on glyphs" in rows[0].what
+    assert rows[0].paper == "103.6 (K = 5000); on Burda's images, so not comparable"
+    burda = {
+        key: {**value, "data": {"name": "omniglot28", "split": "test"}} for key, value in answers.items()
+    }
+    assert EXPERIMENTS["text-omniglot28"].rows(burda)[0].paper == "103.6 (K = 5000)"
+
+
+def test_a_collection_is_valid_json(tmp_path: Path) -> None:
+    for name in NAMES:
+        json.loads(collection(tmp_path, name).read_text(), parse_constant=pytest.fail)

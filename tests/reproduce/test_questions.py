@@ -1,0 +1,172 @@
+"""The questions beyond `vma evaluate`: curves, paired comparisons, the cells of Table 1."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.training.small import fit
+from vma.data import load_dataset
+from vma.data.dataset import Dataset
+from vma.errors import InputError
+from vma.evaluation.episodes import EpisodeQuestion, nll
+from vma.reproduce.experiment import Laboratory
+from vma.reproduce.questions import compared, comparison, curve, thinned
+from vma.reproduce.table_cells import Cell, TableQuestion, Targets, cells_of, summary, table
+from vma.reproduce.training import tiny
+from vma.training.presets import PRESETS
+
+DISJOINT, REPEATED = ("disjoint", "with-replacement")
+
+
+@pytest.fixture(scope="module")
+def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
+    root = tmp_path_factory.mktemp("laboratory")
+    names = {"vma": "omniglot-fewshot-4", "vae": "omniglot-vae", "gmn": "gmn-gmn"}
+    return Laboratory({key: fit(tiny(PRESETS[name]), root / key) for key, name in names.items()})
+
+
+def test_a_curve_is_thinned_by_means_over_windows() -> None:
+    rows = [{"update": i, "seconds": 0.5 * i, "nll": float(i), "kl_a": 1.0, "other": 7} for i in range(1, 11)]
+    rows[4]["valid_nll"] = 3.0
+    found = thinned(rows, points=4)
+    assert [row["update"] for row in found] == [3, 6, 9, 10]
+    assert [row["nll"] for row in found] == [2.0, 5.0, 8.0, 10.0]
+    assert [row.get("valid_nll") for row in found] == [None, 3.0, None, None]
+    assert "other" not in found[0]
+    assert thinned(rows, points=10)[0]["nll"] == 1.0
+    assert thinned([]) == []
+
+
+def test_the_curve_of_a_run_is_its_metrics(laboratory: Laboratory) -> None:
+    evaluation = curve("vma").evaluation(laboratory)
+    found = evaluation.summary([evaluation.unit(0)])
+    metrics = laboratory.runs["vma"].metrics()
+    assert [row["update"] for row in found["rows"]] == [1, 2, 3]
+    assert [row["nll"] for row in found["rows"]] == pytest.approx([row["nll"] for row in metrics], abs=1e-4)
+    assert (found["memory"], found["K"]) == (4, 2)
+
+
+def test_differences_are_paired_by_target() -> None:
+    rows = [
+        {"a": {"nll": [10.0, 50.0]}, "b": {"nll": [11.0, 51.5]}},
+        {"a": {"nll": [90.0]}, "b": {"nll": [90.5]}},
+    ]
+    found = compared(rows)
+    assert found["number_of_targets"] == 3
+    assert found["models"]["a"]["above_first"] == {"value": 0.0, "error": 0.0}
+    assert found["models"]["b"]["above_first"]["value"] == pytest.approx(1.0)
+    assert found["models"]["b"]["above_first"]["error"] == pytest.approx(0.5 / 3**0.5)
+
+
+def test_a_comparison_asks_each_model_what_nll_asks_it(laboratory: Laboratory) -> None:
+    question = EpisodeQuestion(episodes=2, classes=3, targets=2, shots=2, samples=2)
+    both = comparison(("vma", "vae"), question).evaluation(laboratory)
+    found = both.summary([both.unit(number) for number in range(both.units)])
+    for key in ("vma", "vae"):
+        alone = nll(laboratory.subject(key), question)
+        expected = alone.summary([alone.unit(number) for number in range(alone.units)])
+        assert found["models"][key]["nll"] == expected["nll"]
+        assert both.about["models"][key]["kind"] == key
+    assert "model" not in both.about
+
+
+@pytest.fixture(scope="module")
+def glyphs() -> Dataset:
+    return load_dataset("glyphs", "test", size=16)
+
+
+def same(x: torch.Tensor, items: torch.Tensor) -> bool:
+    return bool((items == x).all(-1).all(-1).any())
+
+
+def test_cells_are_all_that_differ() -> None:
+    cells = cells_of(TableQuestion(classes=(1, 2, 4, 16)))
+    assert len(cells) == len(set(cells)) == 98
+    assert not [cell for cell in cells if cell.classes == 1 and cell.counts == "total"]
+
+
+def test_every_cell_has_the_same_targets_and_memories_nest(glyphs: Dataset) -> None:
+    targets = Targets(glyphs)
+    for number in range(5):
+        few, many = (targets.draw(number, Cell("disjoint", "per-class", 3, shots)) for shots in (2, 5))
+        assert torch.equal(few[0], many[0])
+        for label in range(3):
+            own = [memory.items[memory.labels == label] for _, memory in (few, many)]
+            assert torch.equal(own[0], own[1][:2])
+        for cell in cells_of(TableQuestion(classes=(1, 4), shots=(1, 19))):
+            assert torch.equal(targets.draw(number, cell)[0], few[0])
+
+
+def test_a_disjoint_memory_never_holds_the_target(glyphs: Dataset) -> None:
+    targets = Targets(glyphs)
+    for counts in ("per-class", "total"):
+        for number in range(40):
+            x, memory = targets.draw(number, Cell("disjoint", counts, 2, 19))
+            assert not same(x, memory.items)
+
+
+def test_per_class_and_total_count_items(glyphs: Dataset) -> None:
+    targets = Targets(glyphs)
+    _, memory = targets.draw(0, Cell("disjoint", "per-class", 4, 5))
+    assert torch.bincount(memory.labels).tolist() == [5, 5, 5, 5]
+    sizes = [
+        torch.bincount(targets.draw(number, Cell("disjoint", "total", 4, 19))[1].labels, minlength=4)
+        for number in range(200)
+    ]
+    assert {int(each.sum()) for each in sizes} == {19}
+    share = torch.stack(sizes).double().mean(0) / 19
+    assert share.numpy() == pytest.approx(np.full(4, 0.25), abs=4 * (0.25 * 0.75 / (19 * 200)) ** 0.5)
+
+
+@pytest.mark.parametrize(("classes", "chance"), [(1, 1 - 0.95**19), (2, 1 - 0.975**19)])
+def test_with_replacement_the_target_is_in_memory_as_often_as_in_gmns_code(
+    glyphs: Dataset, classes: int, chance: float
+) -> None:
+    """0.62 and 0.38 of 19 images in all, for one and two classes."""
+    targets = Targets(glyphs)
+    cell = Cell("with-replacement", "per-class" if classes == 1 else "total", classes, 19)
+    drawn = [targets.draw(number, cell) for number in range(400)]
+    share = sum(same(x, memory.items) for x, memory in drawn) / 400
+    assert share == pytest.approx(chance, abs=4 * (chance * (1 - chance) / 400) ** 0.5)
+
+
+def test_more_than_there_is_is_refused(glyphs: Dataset) -> None:
+    with pytest.raises(InputError, match="more than glyphs has"):
+        Targets(glyphs).draw(0, Cell("disjoint", "per-class", 1, 20))
+
+
+@pytest.mark.parametrize("key", ["vma", "gmn"])
+def test_the_table_is_the_mean_of_bounds(laboratory: Laboratory, key: str) -> None:
+    subject = laboratory.subject(key)
+    question = TableQuestion(classes=(1, 2), shots=(3,), targets=12, samples=1)
+    evaluation = table(subject, question)
+    assert evaluation.units == 6 * 2
+    rows = [evaluation.unit(number) for number in range(evaluation.units)]
+    cells = summary(rows)["cells"]
+    assert len(cells) == 6
+    assert rows[0]["nll"] == evaluation.unit(0)["nll"]
+    assert cells[0]["nll"]["value"] == pytest.approx(np.mean(rows[0]["nll"] + rows[1]["nll"]))
+    assert (len(rows[0]["nll"]), len(rows[1]["nll"])) == (10, 2)
+    x, memory = Targets(subject.dataset).draw(0, cells_of(question)[0])
+    source = subject.generator(0, 0)
+    with torch.no_grad():
+        expected = -subject.model.bound(x, memory, 1, generator=source)
+    assert rows[0]["nll"][0] == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_a_laboratory_opens_a_run_once(laboratory: Laboratory, tmp_path: Path) -> None:
+    assert laboratory.subject("vma") is laboratory.subject("vma")
+    assert laboratory.subject("vma", "train").dataset.split != laboratory.subject("vma").dataset.split
+
+
+def test_memory_sizes(laboratory: Laboratory) -> None:
+    from vma.reproduce.questions import memory_size
+
+    subject = laboratory.subject("vma")
+    learned = replace(subject.settings, model=replace(subject.settings.model, learned_items=6))
+    assert memory_size(replace(subject, settings=learned)) == 6
+    assert memory_size(laboratory.subject("vae")) == 0
+    assert memory_size(laboratory.subject("gmn")) == 0
