@@ -46,6 +46,12 @@ COMMANDS: dict[str, Command] = {
     "evaluate": Command(
         "vma.evaluation.commands:evaluate_command", "likelihood, sweeps, classification, samples", parses=True
     ),
+    "reproduce": Command(
+        "vma.reproduce.commands:reproduce_command",
+        "a figure, table or statement of the paper again",
+        parses=True,
+    ),
+    "report": Command("vma.reproduce.commands:report_command", "all that was reproduced, on one page"),
     "imagine": Command("vma.use.commands:imagine", "new images like those in a memory, as a picture"),
     "recognise": Command("vma.use.commands:recognise", "which class of a memory each image is of"),
     "score": Command("vma.use.commands:score", "log p(x|M) of images, and which of them are novel"),
@@ -53,6 +59,13 @@ COMMANDS: dict[str, Command] = {
     "serve": Command("vma.serve.commands:serve", "a local page to draw, remember, imagine and recognise"),
     "export": Command("vma.storage:export", "write a run's model to one file"),
     "info": Command("vma.storage:info", "describe a saved model: its configuration, size and memory"),
+    "bench step": Command("vma.bench.step:bench_step", "one training update, beside the textbook's"),
+    "bench evaluate": Command(
+        "vma.bench.evaluate:bench_evaluate", "the K = 1000 bound, beside the textbook's"
+    ),
+    "bench attention": Command("vma.bench.attention:bench_attention", "hard and soft reads as memory grows"),
+    "bench addressing": Command("vma.bench.addressing:bench_addressing", "q(a|x) alone, to a million items"),
+    "bench data": Command("vma.bench.data:bench_data", "episodes and glyphs per second"),
     "data list": Command(
         "vma.data.commands:list_datasets", "all datasets, whether they are here, how large they are"
     ),

@@ -1,0 +1,142 @@
+"""How fast a model learns: the paper's set-up and modern alternatives, alone and together, at equal time.
+
+    python -m benchmarks.recipes results/recipes.json [--seconds 90] [--maps 16] [--seeds 0 1 2]
+
+Each recipe trains on Omniglot's training classes for the same number of seconds of one thread, by the processor's
+own clock, so that a busy machine does not count; its schedule follows that clock. What is compared is the NLL
+(K = 4) on held-out *training* classes, the same episodes for all recipes of a seed. Results are added as they come:
+a call that is cut goes on where it stopped.
+"""
+
+import json
+import math
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import tyro
+
+from vma.files import write_atomically
+from vma.training.allocation import keep_memory
+from vma.training.loop import Trainer
+from vma.training.presets import PRESETS
+from vma.training.processes import Processes
+from vma.training.runs import Run
+from vma.training.settings import TrainSettings
+from vma.training.streams import open_streams
+from vma.training.view import SilentView
+
+DATA = "omniglot 45-5, held-out training classes, K = 4"
+SCHEDULE = {"warmup": 50, "schedule": "cosine", "average": 0.99, "beta2": 0.99}
+
+
+def recipe(
+    style: str, optimiser: str, gradient: str, samples: int = 4, estimator: str = "vimco"
+) -> TrainSettings:
+    """`omniglot-fewshot-4` with another style, optimiser, gradient of z, K or estimator, and a schedule."""
+    base = PRESETS["omniglot-fewshot-4"]
+    rates = {"adam": 1e-3, "muon": 2e-3}
+    return replace(
+        base,
+        model=replace(base.model, style=style),
+        optimiser=replace(base.optimiser, name=optimiser, rate=rates[optimiser], **SCHEDULE),
+        latent_gradient=gradient, samples=samples, estimator=estimator,
+    )  # fmt: skip
+
+
+RECIPES = {
+    "paper": PRESETS["omniglot-fewshot-4"],
+    "+ rate 1e-3, warm-up, decay, average": recipe("paper", "adam", "pathwise"),
+    "... + modern layers": recipe("modern", "adam", "pathwise"),
+    "... + Muon": recipe("paper", "muon", "pathwise"),
+    "... + DReG": recipe("paper", "adam", "dreg"),
+    "... + modern + Muon": recipe("modern", "muon", "pathwise"),
+    "... + modern + Muon + DReG (fast)": recipe("modern", "muon", "dreg"),
+    "fast, K = 2": recipe("modern", "muon", "dreg", samples=2),
+    "fast, K = 8": recipe("modern", "muon", "dreg", samples=8),
+    "fast, reweighted wake-sleep": recipe("modern", "muon", "dreg", estimator="rws"),
+    "fast, distinct reads": recipe("modern", "muon", "dreg", estimator="without-replacement"),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is compared.
+
+    Attributes:
+        path: The JSON.
+        seconds: Of the processor, for each run.
+        maps: Of every convolution.
+        seeds: Of the runs.
+        data: Folder with the data files.
+    """
+
+    path: Annotated[Path, tyro.conf.Positional]
+    seconds: float = 90.0
+    maps: int = 16
+    seeds: tuple[int, ...] = (0, 1, 2)
+    data: Path | None = None
+
+
+def run(name: str, seed: int, options: Options) -> dict[str, object]:
+    """Train one recipe with one seed, and look at held-out training classes."""
+    settings = RECIPES[name]
+    settings = replace(
+        settings, seed=seed, minutes=options.seconds / 60, updates=10**9,
+        model=replace(settings.model, maps=options.maps),
+    )  # fmt: skip
+    streams, here = open_streams(settings, options.data), Processes(0, 1, torch.device("cpu"))
+    one = Trainer(settings, Run(Path("unused")), streams, here, SilentView())
+    began = time.process_time()
+    while not one.finished():
+        one.step(one.model)
+        one.seconds = time.process_time() - began
+    one.settings = replace(settings, samples=4)
+    row = one.window.row(one.update)
+    return {
+        "recipe": name, "seed": seed, "updates": one.update, "seconds": options.seconds, "maps": options.maps,
+        "valid_nll": one.validate(), "kl_a": row["kl_a"], "kl_z": row["kl_z"],
+    }  # fmt: skip
+
+
+def summary(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """For each recipe the mean over seeds, and the gain over the paper's recipe, paired by seed."""
+    paper = {row["seed"]: float(str(row["valid_nll"])) for row in rows if row["recipe"] == "paper"}
+    found = []
+    for name in RECIPES:
+        mine = [row for row in rows if row["recipe"] == name and row["seed"] in paper]
+        if mine:
+            values = torch.tensor([float(str(row["valid_nll"])) for row in mine])
+            gains = torch.tensor([paper[row["seed"]] - float(str(row["valid_nll"])) for row in mine])
+            error = float(gains.std()) / math.sqrt(len(mine)) if len(mine) > 1 else math.nan
+            updates = sum(int(str(row["updates"])) for row in mine) // len(mine)
+            found.append({
+                "recipe": name, "seeds": len(mine), "updates": updates, "valid_nll": float(values.mean()),
+                "gain": float(gains.mean()), "gain_error": error,
+            })  # fmt: skip
+    return found
+
+
+def main(options: Options) -> None:
+    """All recipes with all seeds, seed by seed."""
+    torch.set_num_threads(1)
+    keep_memory()
+    rows = json.loads(options.path.read_text())["rows"] if options.path.exists() else []
+    done = {(row["recipe"], row["seed"]) for row in rows}
+    for seed in options.seeds:
+        for name in RECIPES:
+            if (name, seed) not in done:
+                rows.append(run(name, seed, options))
+                record = {
+                    "data": "omniglot 45-5, held-out training classes, K = 4",
+                    "rows": rows,
+                    "summary": summary(rows),
+                }
+                write_atomically(options.path, json.dumps(record, indent=1).encode())
+                print({key: rows[-1][key] for key in ("recipe", "seed", "updates", "valid_nll")}, flush=True)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))

@@ -1,0 +1,214 @@
+"""`vma bench evaluate`: the K-sample bound of many targets, against the textbook loop."""
+
+import json as json_lines
+import math
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+
+import torch
+from jaxtyping import Float
+from rich.table import Table
+from torch import Tensor
+
+from vma.bench.machine import peak_memory
+from vma.bench.machine import threads as using_threads
+from vma.bench.report import Result, present, seconds, size, table
+from vma.bench.textbook import Side
+from vma.bench.timing import Clock, Times, interleaved
+from vma.bench.workload import Workload, few_shot_preset, source
+from vma.evaluation.likelihood import bounds
+
+OURS, KEYS, ROWS = "vma", "textbook: keys", "textbook: reads"
+SIDES = ("vma", "textbook")
+ROWS_AT_ONCE = 128  # of the textbook loop: as many as a training update has
+
+
+@dataclass(frozen=True)
+class Task:
+    """One evaluation.
+
+    Attributes:
+        preset: A few-shot preset.
+        maps: Feature maps.
+        memory: |M|.
+        targets: Targets.
+        samples: K.
+        threads: Threads of torch.
+    """
+
+    preset: str
+    maps: int
+    memory: int
+    targets: int
+    samples: int
+    threads: int
+
+    def workload(self) -> Workload:
+        """The episode, the model and its reads."""
+        settings = few_shot_preset(self.preset, self.maps)
+        return Workload.of(settings, self.memory, self.targets, samples=self.samples)
+
+
+def bench_evaluate(
+    *,
+    preset: str = "omniglot-fewshot-4",
+    maps: int = 64,
+    memory: tuple[int, ...] = (32, 2560),
+    targets: int = 32,
+    samples: int = 1000,
+    textbook_targets: int = 2,
+    threads: int = 1,
+    repeats: int = 3,
+    clock: Clock = "wall",
+    json: bool = False,
+) -> None:
+    """Time the K-sample bound beside a loop over reads of the textbook implementation, and measure peak memory.
+
+    The textbook's reads are timed on a few targets only, and their time is multiplied; its keys are computed once.
+
+    Args:
+        preset: A few-shot preset; glyphs stand in for its images.
+        maps: Feature maps of every convolution.
+        memory: |M|, one or more.
+        targets: Targets.
+        samples: K.
+        textbook_targets: How many of the targets the textbook's reads are timed on.
+        threads: Threads of torch.
+        repeats: Rounds, in each of which every side runs once.
+        clock: wall, or cpu for a machine that others use too.
+        json: Print the result as one line of JSON, last.
+    """
+    started = time.perf_counter()
+    tasks = [Task(preset, maps, items, targets, samples, threads) for items in memory]
+    with using_threads(threads):
+        rows = [measure(task, min(textbook_targets, targets), repeats, clock) for task in tasks]
+        slowest = min(rows, key=lambda row: row["speedup_vs_textbook"])
+        found: Result = {
+            "bench": "evaluate",
+            "speedup_vs_textbook": slowest["speedup_vs_textbook"],
+            "peak_memory_bytes": max((row["peak_memory_bytes"][OURS] or 0) for row in rows),
+            "rows": rows,
+            "settings": {**asdict(tasks[0]), "memory": memory, "repeats": repeats, "clock": clock,
+                         "textbook_targets": textbook_targets},
+            "seconds_in_all": time.perf_counter() - started,
+        }  # fmt: skip
+        present(found, [shown(found)], json)
+
+
+def measure(task: Task, textbook_targets: int, repeats: int, clock: Clock) -> Result:
+    """Time and peak memory of both sides at one |M|."""
+    work = task.workload()
+    loop = TextbookLoop(work, textbook_targets)
+    check_bounds(work, loop)
+    times = interleaved({OURS: lambda: ours(work), KEYS: loop.keys, ROWS: loop.reads}, repeats, clock)
+    factor = task.targets / textbook_targets
+    return {
+        "memory": task.memory,
+        "speedup_vs_textbook": times.ratio(KEYS, OURS) + factor * times.ratio(ROWS, OURS),
+        "seconds": {"vma": times.median(OURS), "textbook": textbook_seconds(times, factor)},
+        "peak_memory_bytes": {side: peak_in_child(task, side) for side in SIDES},
+        **work.counts(),
+    }
+
+
+def textbook_seconds(times: Times, factor: float) -> float:
+    """What the textbook loop takes for all targets."""
+    return times.median(KEYS) + factor * times.median(ROWS)
+
+
+def ours(work: Workload) -> Float[Tensor, "batch"]:
+    """L of every target, as `vma evaluate` computes it."""
+    samples = work.addresses.shape[1]
+    return bounds(work.model, work.x, work.memory, samples, generator=source(work.trainer))
+
+
+class TextbookLoop:
+    """p(a) and q(a|x) once; then the reads, `ROWS_AT_ONCE` at a time."""
+
+    def __init__(self, work: Workload, targets: int) -> None:
+        self.work, self.targets = work, targets
+        self.book = Side(work).book
+
+    @torch.no_grad()
+    def keys(self) -> tuple:
+        """p(a) and q(a|x) of all targets."""
+        return self.book.addressing(self.work.x, self.work.memory.items)  # type: ignore[operator]
+
+    @torch.no_grad()
+    def reads(self) -> Float[Tensor, "reads"]:
+        """log p(z|m) + log p(x|m,z) − log q(z|m,x) of every read of the first targets."""
+        work, samples = self.work, self.work.addresses.shape[1]
+        addresses = work.addresses[: self.targets].flatten()
+        noise = work.noise[: self.targets].flatten(0, 1)
+        target = torch.arange(self.targets).repeat_interleave(samples)
+        found = []
+        for part in range(0, len(addresses), ROWS_AT_ONCE):
+            rows = slice(part, part + ROWS_AT_ONCE)
+            x, m = work.x[target[rows]], work.memory.items[addresses[rows]]
+            _, log_p_z, log_q_z, log_p_x = self.book.rows(x, m, noise[rows])  # type: ignore[operator]
+            found.append(log_p_z + log_p_x - log_q_z)
+        return torch.cat(found)
+
+    @torch.no_grad()
+    def bounds(self) -> Float[Tensor, "targets"]:
+        """L of the first targets."""
+        p_a, q_a = self.keys()
+        addresses = self.work.addresses
+        of_addresses = (p_a.log_prob(addresses) - q_a.log_prob(addresses))[: self.targets]
+        log_w = of_addresses + self.reads().unflatten(0, (self.targets, -1))
+        return log_w.logsumexp(1) - math.log(addresses.shape[1])
+
+
+def check_bounds(work: Workload, loop: TextbookLoop) -> None:
+    """Raise an error unless both sides give the same bounds."""
+    theirs = loop.bounds()
+    difference = float((ours(work)[: loop.targets] - theirs).abs().max() / theirs.abs().max())
+    if not difference < 1e-4:
+        raise AssertionError(
+            f"The bounds differ by {difference:.1e}: the sides do not compute the same thing."
+        )
+
+
+def peak_in_child(task: Task, side: str) -> int | None:
+    """Peak memory of a process of its own that evaluates once, with `side`'s code alone."""
+    arguments = json_lines.dumps({"task": asdict(task), "side": side})
+    child = subprocess.run(
+        [sys.executable, "-m", "vma.bench.evaluate", arguments], capture_output=True, text=True, check=True
+    )
+    return json_lines.loads(child.stdout.splitlines()[-1])
+
+
+def main(arguments: str) -> None:
+    """The child of `peak_in_child`: evaluate once and print the peak."""
+    given = json_lines.loads(arguments)
+    task = Task(**given["task"])
+    with using_threads(task.threads):
+        work = task.workload()
+        ours(work) if given["side"] == OURS else TextbookLoop(work, 1).bounds()
+    print(json_lines.dumps(peak_memory()))
+
+
+def shown(found: Result) -> Table:
+    """The table of a result."""
+    rows = [
+        [
+            f"{row['memory']}",
+            seconds(row["seconds"]["vma"]),
+            seconds(row["seconds"]["textbook"]),
+            f"{row['speedup_vs_textbook']:.2f} ×",
+            *(size(row["peak_memory_bytes"][side] or 0) for side in SIDES),
+            f"{row['unique_pairs']} of {row['reads']}",
+            f"{row['unique_items']}",
+        ]
+        for row in found["rows"]
+    ]
+    settings = found["settings"]
+    title = f"K = {settings['samples']} of {settings['targets']} targets, {settings['maps']} maps"
+    head = ("|M|", "vma", "textbook", "faster", "peak vma", "peak textbook", "pairs", "items")
+    return table(title, head, rows)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

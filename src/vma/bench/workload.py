@@ -1,0 +1,196 @@
+"""What is timed: an episode of glyphs, and a model that looks at it as a trained one does."""
+
+import copy
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from vma.addressing import AddressDistribution
+from vma.bounds import BoundTerms
+from vma.data.embedded import GlyphOptions, load_glyphs
+from vma.episodes import EpisodeSampler
+from vma.errors import InputError, unknown_name
+from vma.memory import Memory
+from vma.model import VMA
+from vma.reads import HardGather, draw
+from vma.training.loop import Trainer
+from vma.training.presets import PRESETS
+from vma.training.processes import Processes
+from vma.training.runs import Run
+from vma.training.settings import TrainSettings
+from vma.training.streams import Streams, for_model, generator
+from vma.training.view import SilentView
+
+CPU = torch.device("cpu")
+CLASSES, DRAWERS = 8, 20
+# H(q(a|x)) of a model trained on Omniglot for 6000 updates: 0.65 nats at |M| = 32, 1.5 at 128, 2.8 at 2048.
+TRAINED_NATS, TRAINED_ITEMS, TRAINED_GROWTH = 0.65, 32, 0.5
+
+
+def trained_entropy(items: int) -> float:
+    """H(q(a|x)) of a trained model, in nats: 0.65 + ½ log(|M|/32), and no more than half of log |M|."""
+    nats = TRAINED_NATS + TRAINED_GROWTH * math.log(items / TRAINED_ITEMS)
+    return min(max(nats, 0.1), math.log(items) / 2)
+
+
+def few_shot_preset(name: str, maps: int) -> TrainSettings:
+    """The settings of a preset, with another number of maps."""
+    if name not in PRESETS:
+        raise unknown_name("preset", name, PRESETS)
+    settings = PRESETS[name]
+    if settings.episode.kind != "few-shot" or settings.model.learned_items:
+        raise InputError(f"{name!r} has no episodes with a memory: choose a few-shot preset.")
+    return replace(settings, model=replace(settings.model, maps=maps))
+
+
+def glyph_sampler(items: int, targets: int) -> EpisodeSampler:
+    """Episodes of `targets` targets of up to 8 classes, and a memory of `items`, of other classes too if large."""
+    if items < 1 or targets < 1:
+        raise InputError(f"An episode needs at least one target and one item, not {targets} and {items}.")
+    with_targets = math.gcd(CLASSES, targets)
+    each = targets // with_targets
+    shots = 4 if items <= 1024 else DRAWERS - each
+    if each + shots > DRAWERS or shots < 1:
+        raise InputError(
+            f"{targets} targets are {each} of a class, of which there are {DRAWERS}: ask for fewer."
+        )
+    classes = max(with_targets, math.ceil(items / shots))
+    glyphs = load_glyphs("train", options=GlyphOptions(classes=classes + 1, test_classes=1, drawers=DRAWERS))
+    counts = [items // classes + (i < items % classes) for i in range(classes)]
+    return EpisodeSampler(
+        glyphs, classes=with_targets, targets=each, shots=counts, distractors=classes - with_targets
+    )
+
+
+def trainer(settings: TrainSettings, sampler: EpisodeSampler) -> Trainer:
+    """A trainer of float32 weights that never move: every update of it is update 0."""
+    here = Processes(0, 1, CPU)
+    found = Trainer(settings, Run(Path("unused")), Streams(sampler, sampler, (26, 26)), here, SilentView())
+    for model in (found.model, found.average.model):
+        model.float()
+    for optimiser in found.optimisers:
+        for group in optimiser.param_groups:
+            group["initial_lr"] = 0.0
+    return found
+
+
+@dataclass(frozen=True)
+class Workload:
+    """An episode, the reads that a sharp q(a|x) makes of it, and the noise of z.
+
+    Attributes:
+        trainer: Makes updates, always the same one.
+        model: Its model, or a copy.
+        x: Targets.
+        memory: M.
+        addresses: a, as `VMA.terms` draws them from `source()`.
+        noise: ε of z, likewise.
+    """
+
+    trainer: Trainer
+    model: VMA
+    x: Float[Tensor, "batch height width"]
+    memory: Memory
+    addresses: Int[Tensor, "batch samples"]
+    noise: Float[Tensor, "batch samples latent"]
+
+    @staticmethod
+    def of(settings: TrainSettings, items: int, targets: int, samples: int = 0) -> "Workload":
+        """The first update of `settings` on glyphs, with another K if `samples` are given."""
+        settings = replace(settings, samples=samples or settings.samples)
+        training = trainer(settings, glyph_sampler(items, targets))
+        x, memory = for_model(training.streams.train.episode(0), CPU)
+        model = training.model
+        assert isinstance(model, VMA)
+        assert memory is not None
+        sharpen_(model, x, memory, trained_entropy(items))
+        return Workload.drawn(training, model, x, memory)
+
+    @staticmethod
+    def drawn(training: Trainer, model: VMA, x: Tensor, memory: Memory) -> "Workload":
+        """The workload of the reads that the trainer's update 0 draws."""
+        addresses, noise = draws(model, x, memory, training.settings.samples, source(training))
+        return Workload(training, model, x, memory, addresses, noise)
+
+    def terms(self) -> BoundTerms:
+        """The terms of the bound, as the trainer's update computes them."""
+        settings = self.trainer.settings
+        return self.model.terms(
+            self.x,
+            self.memory,
+            settings.samples,
+            detach_q_z=settings.latent_gradient == "dreg",
+            generator=source(self.trainer),
+        )
+
+    def update(self) -> None:
+        """One update as `vma train` makes it: episode, bound, gradient, its norm, optimiser, metrics."""
+        self.trainer.update = 0
+        self.trainer.step(self.trainer.model)
+
+    def counts(self) -> dict[str, int]:
+        """How many reads there are, and how many of them differ."""
+        rows = HardGather.of(self.addresses)
+        return {
+            "reads": self.addresses.numel(),
+            "unique_pairs": len(rows.pair_item),
+            "unique_items": len(rows.items),
+        }
+
+    def in_float64(self, targets: int) -> "Workload":
+        """A copy in float64 with the first few targets, for comparisons that rounding does not blur."""
+        model = copy.deepcopy(self.model).double()
+        memory = replace(self.memory, items=self.memory.items.double())
+        return Workload.drawn(self.trainer, model, self.x[:targets].double(), memory)
+
+
+def source(training: Trainer) -> torch.Generator:
+    """The randomness of update 0."""
+    return generator(training.settings.seed, 0, 0, CPU)
+
+
+def draws(
+    model: VMA, x: Tensor, memory: Memory, samples: int, randomness: torch.Generator
+) -> tuple[Int[Tensor, "batch samples"], Float[Tensor, "batch samples latent"]]:
+    """Addresses and noise in the order in which `VMA.terms` draws them."""
+    with torch.no_grad():
+        addresses = draw(model.posterior(x, memory), samples, memory, "independent", randomness).addresses
+    shape = (*addresses.shape, model.config.latent)
+    return addresses, torch.randn(shape, dtype=x.dtype, generator=randomness)
+
+
+@torch.no_grad()
+def sharpen_(model: VMA, x: Tensor, memory: Memory, nats: float) -> None:
+    """Give q(a|x) a mean entropy of `nats`, in place: an untrained model's is flat, and all its reads differ.
+
+    The query network becomes a copy of the key network, both are centred on this memory, so that a target finds
+    the items that look like it, and the queries are made as long as it takes.
+    """
+    addressing = model.addressing
+    key, query = addressing.key, addressing.query
+    assert query is not None
+    last_layer(key).bias.sub_(key(memory.items).mean(0))
+    query.load_state_dict(key.state_dict())
+    scores = addressing.similarity.scores(addressing.keys(memory), query(x)).double()
+    length = length_for_entropy(scores, nats)
+    for parameter in last_layer(query).parameters():
+        parameter.mul_(length)
+
+
+def last_layer(network: nn.Module) -> nn.Linear:
+    """The last fully-connected layer."""
+    return [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
+
+
+def length_for_entropy(scores: Float[Tensor, "batch memory"], nats: float) -> float:
+    """s for which softmax(s · scores) has a mean entropy of `nats`, by bisection of log s."""
+    low, high = -20.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        entropy = AddressDistribution.of_scores(math.exp(middle) * scores).entropy().mean()
+        low, high = (middle, high) if float(entropy) > nats else (low, middle)
+    return math.exp(high)

@@ -1,0 +1,147 @@
+"""Each command prints a table and, last, its JSON; what is timed is what it says."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from vma import InputError
+from vma.bench.addressing import bench_addressing
+from vma.bench.attention import bench_attention
+from vma.bench.data import bench_data
+from vma.bench.evaluate import TextbookLoop, bench_evaluate, ours
+from vma.bench.step import bench_step
+from vma.bench.workload import Workload, few_shot_preset, glyph_sampler, trained_entropy
+
+
+@pytest.fixture
+def answer(capsys: pytest.CaptureFixture[str]) -> Callable[[], dict]:
+    """The JSON on the last line of what was printed; the table before it is not empty."""
+
+    def last() -> dict:
+        *table, line = capsys.readouterr().out.splitlines()
+        assert len(table) >= 3
+        return json.loads(line)
+
+    return last
+
+
+def check_about(found: dict) -> None:
+    assert found["machine"].keys() >= {"processor", "cores", "threads", "torch"}
+    assert found["settings"]["repeats"] == 1
+    assert found["seconds_in_all"] > 0
+
+
+def test_step(answer: Callable[[], dict]) -> None:
+    bench_step(maps=4, memory=8, targets=4, repeats=1, matrix=64, json=True)
+    found = answer()
+    keys = (
+        "updates_per_second", "flops_per_update", "speedup_vs_textbook", "speedup_vs_per_target_memory",
+        "speedup_vs_textbook_channels_last", "fraction_of_sgemm", "sgemm_flops_per_second",
+    )  # fmt: skip
+    assert all(found[key] > 0 for key in keys)
+    assert found["reads"] == 16
+    assert 1 <= found["unique_items"] <= 8
+    assert found["flops"]["vma"] < found["flops"]["textbook"] < found["flops"]["memory per target"]
+    assert found["flops"]["vma"] == found["flops_per_update"]
+    check_about(found)
+
+
+def test_step_without_json_prints_none(capsys: pytest.CaptureFixture[str]) -> None:
+    bench_step(maps=4, memory=8, targets=4, repeats=1, matrix=64)
+    assert "{" not in capsys.readouterr().out
+
+
+def test_evaluate(answer: Callable[[], dict]) -> None:
+    bench_evaluate(maps=4, memory=(8,), targets=4, samples=8, repeats=1, json=True)
+    found = answer()
+    (row,) = found["rows"]
+    assert row["reads"] == 32
+    assert row["speedup_vs_textbook"] == found["speedup_vs_textbook"] > 0
+    assert row["seconds"]["vma"] > 0 < row["seconds"]["textbook"]
+    peaks = row["peak_memory_bytes"]
+    assert peaks.keys() == {"vma", "textbook"}
+    assert all(peak is None or peak > 10_000_000 for peak in peaks.values())
+    check_about(found)
+
+
+def test_both_sides_of_evaluate_give_the_same_bounds() -> None:
+    work = Workload.of(few_shot_preset("omniglot-fewshot-4", 4), items=8, targets=4, samples=40)
+    theirs = TextbookLoop(work, 3).bounds()
+    torch.testing.assert_close(ours(work)[:3], theirs, rtol=1e-5, atol=1e-3)
+
+
+def test_attention(answer: Callable[[], dict]) -> None:
+    bench_attention(maps=4, memory=(8, 64), targets=4, repeats=1, json=True)
+    found = answer()
+    names = {"vma", "soft, pixels", "soft, features"}
+    for row in found["rows"]:
+        for kind in ("seconds", "flops"):
+            assert row[kind].keys() == names
+            assert min(row[kind].values()) > 0
+    few, many = found["rows"]
+    assert {"crossing_pixels", "crossing_features"} <= found.keys()
+    grown = {name: many["flops"][name] / few["flops"][name] for name in names}
+    assert grown["soft, features"] > grown["soft, pixels"] > 1
+    assert found["growth"]["soft, features"]["flops_per_item"] > 0
+    check_about(found)
+
+
+def test_addressing(answer: Callable[[], dict]) -> None:
+    bench_addressing(memory=(100, 10_000, 20_000), targets=(1, 4), repeats=1, json=True)
+    found = answer()
+    assert [row["memory"] for row in found["rows"]] == [100, 100, 10_000, 10_000, 20_000, 20_000]
+    for row in found["rows"]:
+        assert min(row["seconds_per_query"], row["limit_seconds"], row["fraction_of_bandwidth"]) > 0
+        assert 8 * row["memory"] <= row["bytes_per_query"] <= 64 * row["memory"] + 1000
+    assert found["growth_exponent"].keys() == {"1", "4"}
+    assert found["bytes_per_second"] > 0
+    check_about(found)
+
+
+def test_data(answer: Callable[[], dict]) -> None:
+    bench_data(memory=8, targets=4, episodes=3, classes=2, drawers=2, repeats=1, json=True)
+    found = answer()
+    assert found["episodes_per_second"] > 0 < found["glyphs_per_second"]
+    assert found["images_per_second"] == pytest.approx(12 * found["episodes_per_second"])
+    check_about(found)
+
+
+@pytest.mark.parametrize(("items", "targets"), [(1, 1), (8, 4), (50, 32), (32, 32), (1500, 32)])
+def test_an_episode_has_the_size_that_was_asked_for(items: int, targets: int) -> None:
+    episode = glyph_sampler(items, targets).episode(0)
+    assert (len(episode.memory), len(episode.targets)) == (items, targets)
+
+
+def test_an_untrained_model_is_made_to_look_as_a_trained_one() -> None:
+    work = Workload.of(few_shot_preset("omniglot-fewshot-4", 8), items=32, targets=32)
+    entropy = work.model.posterior(work.x, work.memory).entropy().mean().detach()
+    assert float(entropy) == pytest.approx(trained_entropy(32), abs=1e-3)
+    assert 12 <= work.counts()["unique_items"] < 32
+    assert 40 <= work.counts()["unique_pairs"] < 80
+
+
+def test_updates_of_a_workload_are_all_the_same() -> None:
+    work = Workload.of(few_shot_preset("omniglot-fewshot-4", 4), items=8, targets=4)
+    work.update()
+    gradients = [p.grad.clone() for p in work.model.parameters()]
+    before = [p.detach().clone() for p in work.model.parameters()]
+    work.update()
+    for parameter, gradient, value in zip(work.model.parameters(), gradients, before, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, rtol=0, atol=0)
+        torch.testing.assert_close(parameter.detach(), value, rtol=0, atol=0)
+
+
+def test_presets_without_a_memory_are_refused() -> None:
+    with pytest.raises(InputError, match="few-shot preset"):
+        few_shot_preset("mnist-recall", 8)
+    with pytest.raises(InputError, match="omniglot-fewshot-4"):
+        few_shot_preset("omniglot-fewshot-44", 8)
+
+
+def test_impossible_sizes_are_refused() -> None:
+    with pytest.raises(InputError, match="at least one target"):
+        glyph_sampler(0, 4)
+    with pytest.raises(InputError, match="ask for fewer"):
+        glyph_sampler(32, 32 * 8)
