@@ -63,7 +63,7 @@ def test_binary_images_of_the_models_size_pass_unchanged(options: FolderOptions 
         Image.fromarray(255 - 255 * DRAWING).convert("RGB"),
         Image.fromarray(LARGE.astype(bool)),
     ],
-    ids=str,
+    ids=lambda images: f"{type(images).__name__}-{getattr(images, 'dtype', getattr(images, 'mode', ''))}",
 )
 def test_every_kind_of_image_gives_the_same_ink(images: Any) -> None:
     np.testing.assert_array_equal(ink(images), DRAWING[None])
