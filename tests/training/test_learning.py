@@ -14,9 +14,9 @@ def test_recall_learns_where_to_look(tmp_path: Path) -> None:
         model=replace(small().model, hidden=(64, 32), matching=16),
         episode=EpisodeSettings("recall", targets=16, shots=8),
         optimiser=OptimiserSettings(name="muon", rate=3e-3, muon_rate=0.03, warmup=20, schedule="cosine"),
-        updates=400,
+        updates=800,
         log_every=40,
-        validate_every=400,
+        validate_every=800,
         checkpoint_every=1000,
     )
     rows = fit(settings, tmp_path / "run").metrics()

@@ -3,6 +3,7 @@
 import secrets
 import socket
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
@@ -113,7 +114,8 @@ def address_of(host: str, port: int, token: str | None) -> str:
 def run(app: FastAPI, listening: socket.socket) -> None:
     """Serve until Ctrl-C."""
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3)
-    try:
+    with suppress(
+        KeyboardInterrupt
+    ):  # not raised where a shell has told its background jobs to ignore Ctrl-C
         uvicorn.Server(config).run(sockets=[listening])
-    except KeyboardInterrupt:
-        print("Ended; the memory is kept.")
+    print("Ended; the memory is kept.")
