@@ -20,7 +20,7 @@ from vma import VMA, AddressDistribution, BoundTerms, InputError, ModelConfig
 
 LOG_STD_LIMIT, NORM_FLOOR = 6.0, 1e-4
 HALVES = {"encoder_x": "encoder_m", "hidden_z": "hidden_m", "layers_h": "layers_m"}
-JOINED = {"encoder_x": "encoder_first", "hidden_z": "hidden", "layers_h": "layers"}
+JOINED = {"encoder": "encoder_first", "hidden": "hidden", "layers": "layers"}
 Maps = Float[Tensor, "rows maps _ _"]
 Memories = Float[Tensor, "memory height width"] | Float[Tensor, "batch memory height width"]
 
@@ -225,15 +225,15 @@ def weights_of(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Weights of `VMA` by name, or their gradients, under the names here: two halves become one layer."""
     found = {}
     for name, tensor in tensors.items():
-        half = next((word for word in name.split(".") if word in HALVES), None)
-        if half is not None and name.endswith("weight"):
+        half = next((word for word in name.split(".") if word in (*HALVES, *HALVES.values())), None)
+        if half in HALVES and name.endswith("weight"):
             # The inputs of a transposed convolution's kernel come first; those of decoder layers 0, 2 and 4.
             transposed = half == "layers_h" and int(name.split(".")[-2]) % 2 == 0
             other = tensors[name.replace(half, HALVES[half])]
             tensor = torch.cat((tensor, other), 0 if transposed else 1)
-        if not any(word in HALVES.values() for word in name.split(".")):
+        if half in HALVES or name.endswith("bias") or half is None:
             short = name.removeprefix("networks.").removeprefix("addressing.")
-            found[short.replace(half, JOINED[half]) if half else short] = tensor
+            found[short.replace(half, JOINED[half.split("_")[0]]) if half else short] = tensor
     return found
 
 

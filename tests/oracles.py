@@ -217,10 +217,10 @@ def reference_upwards(decoder: torch.nn.Module, z: Tensor, context: Tensor, leve
         if isinstance(of_h, torch.nn.ConvTranspose2d):
             weight = torch.cat((of_h.weight, of_m.weight), 0)
             extra = of_h.output_padding
-            y = torch.nn.functional.conv_transpose2d(both, weight, of_h.bias, 2, 1, extra)
+            y = torch.nn.functional.conv_transpose2d(both, weight, of_m.bias, 2, 1, extra)
         else:
             y = torch.nn.functional.conv2d(
-                both, torch.cat((of_h.weight, of_m.weight), 1), of_h.bias, padding=1
+                both, torch.cat((of_h.weight, of_m.weight), 1), of_m.bias, padding=1
             )
         h = y if i == 5 else finish(decoder.finishes[i], y, h)
     return h[:, 0]

@@ -10,17 +10,15 @@ from vma.config import ModelConfig
 from vma.networks.convolutional import (
     Decoder,
     Embedding,
-    Finish,
-    Maps,
     Pyramid,
     activation,
-    convolution,
     flat_size,
     head,
     scales,
     upwards,
 )
 from vma.networks.initialisation import fill_bias, linear, log_odds
+from vma.networks.layers import Finish, Maps, convolution
 from vma.networks.mlp import perceptron
 
 
@@ -84,6 +82,7 @@ class ConvolutionalDecoder(nn.Module):
         """Logits."""
         hidden = self.activation(self.hidden(v))
         h: Maps = self.activation(self.expand(hidden)).unflatten(1, self.smallest)
+        h = h.contiguous(memory_format=torch.channels_last)
         *layers, last = self.layers
         for layer, finish in zip(layers, self.finishes, strict=True):
             h = finish(layer(h), h)

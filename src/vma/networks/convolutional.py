@@ -6,11 +6,11 @@ from torch import Tensor, nn
 
 from vma.config import ModelConfig
 from vma.networks.features import ItemFeatures
-from vma.networks.initialisation import fill_bias, he_, linear, log_odds
+from vma.networks.initialisation import fill_bias, linear, log_odds
+from vma.networks.layers import Finish, Maps, Rows, as_maps, as_rows, convolution, transposed
 
 # The last layers of the Gaussian heads start small: q(z|m,x) and p(z|m) begin near a standard normal.
 HEAD_SCALE = 0.1
-Maps = Float[Tensor, "batch maps _ _"]
 
 
 def scales(size: int) -> list[int]:
@@ -19,42 +19,6 @@ def scales(size: int) -> list[int]:
     for _ in range(3):
         sizes.append((sizes[-1] + 1) // 2)
     return sizes
-
-
-def convolution(
-    inputs: int, outputs: int, stride: int = 1, *, halves: int = 1, bias: bool = True
-) -> nn.Conv2d:
-    """A 3×3 convolution that keeps the size, or halves it (rounding up)."""
-    layer = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=bias)
-    he_(layer.weight, halves * inputs * 9)
-    if layer.bias is not None:
-        nn.init.zeros_(layer.bias)
-    return layer
-
-
-def transposed(maps: int, extra: tuple[int, int], *, bias: bool = True) -> nn.ConvTranspose2d:
-    """A 3×3 transposed convolution of stride 2 on one half of 2 × `maps` maps: n → 2n − 1 + extra."""
-    layer = nn.ConvTranspose2d(maps, maps, 3, 2, padding=1, output_padding=extra, bias=bias)
-    # A stride of 2 spreads each input over 9/4 outputs' worth of the kernel.
-    he_(layer.weight, 2 * maps * 9 / 4)
-    if layer.bias is not None:
-        nn.init.zeros_(layer.bias)
-    return layer
-
-
-class Finish(nn.Module):
-    """What follows a convolution: ReLU (`paper`), or GroupNorm, a residual sum and SiLU (`modern`)."""
-
-    def __init__(self, maps: int, style: str) -> None:
-        super().__init__()
-        self.norm = nn.GroupNorm(8, maps) if style == "modern" else None
-
-    def forward(self, y: Maps, h: Maps | None = None) -> Maps:
-        """ReLU(y), or SiLU(norm(y) + h), where h is the layer's input if it has y's shape."""
-        if self.norm is None:
-            return torch.relu(y)
-        y = self.norm(y)
-        return nn.functional.silu(y if h is None or h.shape != y.shape else y + h)
 
 
 class Pyramid(nn.Module):
@@ -126,14 +90,14 @@ class Decoder(nn.Module):
         self.activation = activation(config.style)
         ends = list(zip(rows[:-1], columns[:-1], rows[1:], columns[1:], strict=True))[::-1]
         extras = [(up_r - 2 * r + 1, up_c - 2 * c + 1) for up_r, up_c, r, c in ends]
-        self.layers_h = nn.ModuleList(upwards(maps, extras))
-        self.layers_m = nn.ModuleList(upwards(maps, extras, bias=False))
+        self.layers_h = nn.ModuleList(upwards(maps, extras, bias=False))
+        self.layers_m = nn.ModuleList(upwards(maps, extras))
         self.finishes = nn.ModuleList(Finish(maps, config.style) for _ in range(5))
-        fill_bias(self.layers_h[-1], log_odds(config.ink))
+        fill_bias(self.layers_m[-1], log_odds(config.ink))
 
     def item(self, context: Float[Tensor, "items latent"], levels: list[Maps]) -> tuple[Tensor, ...]:
-        """m's half of every layer: the hidden one from v_m, then the six from the levels, smallest first."""
-        sides = [layer(level) for layer, level in zip(self.layers_m, levels[::-1], strict=True)]
+        """m's half of every layer, with its bias: the hidden one from v_m, then the six, smallest first."""
+        sides = [as_rows(layer(level)) for layer, level in zip(self.layers_m, levels[::-1], strict=True)]
         return (self.hidden_m(context), *sides)
 
     def forward(
@@ -142,10 +106,11 @@ class Decoder(nn.Module):
         """Logits; `item` as from `item()`, one row per read."""
         hidden = self.activation(self.hidden_z(z) + item[0])
         h = self.activation(self.expand(hidden)).unflatten(1, self.smallest)
+        h = h.contiguous(memory_format=torch.channels_last)
         *layers, last = self.layers_h
         for layer, side, finish in zip(layers, item[1:-1], self.finishes, strict=True):
-            h = finish(layer(h) + side, h)
-        return (last(h) + item[-1]).squeeze(1)
+            h = finish(layer(h) + as_maps(side), h)
+        return (last(h) + as_maps(item[-1])).squeeze(1)
 
 
 class ConvolutionalNetworks(nn.Module):
@@ -173,20 +138,20 @@ class ConvolutionalNetworks(nn.Module):
         """h: image → matching space; `shape` is always the image's."""
         return Embedding(self.config, self.config.matching)
 
-    def targets(self, x: Float[Tensor, "batch height width"]) -> Maps:
+    def targets(self, x: Float[Tensor, "batch height width"]) -> Rows:
         """x's half of the encoder's first layer."""
-        return self.encoder_x(x.unsqueeze(1))
+        return as_rows(self.encoder_x(x.unsqueeze(1)))
 
     def items(self, m: Float[Tensor, "items height width"]) -> ItemFeatures:
         """p(z|m), and m's halves of the encoder's first layer and of the decoder's layers."""
         image = m.unsqueeze(1)
         levels = self.item_pyramid(self.item_first(image))
         decoder = self.decoder.item(self.context(levels[-1]), levels)
-        return ItemFeatures(self.prior(levels[-1]), self.encoder_m(image), decoder)
+        return ItemFeatures(self.prior(levels[-1]), as_rows(self.encoder_m(image)), decoder)
 
-    def encode(self, target: Maps, item: Maps) -> Float[Tensor, "pairs twice_latent"]:
+    def encode(self, target: Rows, item: Rows) -> Float[Tensor, "pairs twice_latent"]:
         """Statistics of q(z|m,x)."""
-        return self.encoder_head(self.encoder_pyramid(target + item)[-1])
+        return self.encoder_head(self.encoder_pyramid(as_maps(target + item))[-1])
 
     def decode(
         self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]

@@ -24,7 +24,7 @@ def build_optimisers(model: nn.Module, settings: OptimiserSettings) -> list[torc
         for params, decay in ((decayed, settings.weight_decay), (free, 0.0))
         if params
     ]
-    adam = torch.optim.Adam(groups, lr=settings.rate, betas=(0.9, settings.beta2))
+    adam = torch.optim.Adam(groups, lr=settings.rate, betas=(0.9, settings.beta2), fused=True)
     if not matrices:
         return [adam]
     kinds = transposed_kernels(model)

@@ -1,0 +1,159 @@
+"""3×3 convolutions and what follows them, on maps whose values at a pixel lie together (`channels_last`).
+
+In this layout a CPU convolves fastest. Where torch's own kernel is slow in it, the same sum is written as a product
+of matrices; docs/performance.md has the times.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from vma.latents import full_precision
+from vma.networks.initialisation import he_
+
+TAPS = 9
+Maps = Float[Tensor, "batch maps _ _"]
+Rows = Float[Tensor, "batch _ _ maps"]
+Image = Float[Tensor, "batch 1 height width"]
+
+
+def as_rows(maps: Maps) -> Rows:
+    """The same values with the maps last: contiguous, so that rows of a batch are gathered as blocks."""
+    return maps.permute(0, 2, 3, 1)
+
+
+def as_maps(rows: Rows) -> Maps:
+    """The inverse of `as_rows`."""
+    return rows.permute(0, 3, 1, 2)
+
+
+class FromOneMap(nn.Conv2d):
+    """A convolution of an image: y = P w + b, with the nine pixels around each pixel in a row of P."""
+
+    def forward(self, image: Image) -> Maps:
+        """Maps of the image's size."""
+        batch, _, height, width = image.shape
+        around = functional.pad(image.squeeze(1), (1, 1, 1, 1)).unfold(1, 3, 1).unfold(2, 3, 1)
+        # Contiguous: the gradient of a transposed matrix is a product in the slow order.
+        kernel = self.weight.flatten(1).T.contiguous()
+        patches = around.reshape(-1, TAPS)
+        rows = patches @ kernel if self.bias is None else torch.addmm(self.bias, patches, kernel)
+        return as_maps(rows.view(batch, height, width, -1))
+
+
+class ToOneMap(nn.Conv2d):
+    """A convolution to one map: y = Σ_t shift_t(w_t · h), with all nine products w_t · h in one."""
+
+    def forward(self, h: Maps) -> Image:
+        """One map of h's size."""
+        batch, maps, height, width = h.shape
+        kernel = self.weight.view(maps, TAPS).flip(1).T.contiguous()
+        products = kernel @ as_rows(h).reshape(-1, maps).T
+        planes = products.view(TAPS, batch, height * width).transpose(0, 1)
+        y = functional.fold(planes, (height, width), 3, padding=1)
+        return y if self.bias is None else y + self.bias
+
+
+class Up(nn.ConvTranspose2d):
+    """A transposed convolution whose bias is added by itself: within it, torch takes twice the time."""
+
+    def forward(self, h: Maps, output_size: list[int] | None = None) -> Maps:
+        """Maps of twice the size, or one less."""
+        y = functional.conv_transpose2d(h, self.weight, None, self.stride, self.padding, self.output_padding)
+        return y if self.bias is None else y + self.bias.view(-1, 1, 1)
+
+
+Pixels = Float[Tensor, "batch pixels maps"]
+PerMap = Float[Tensor, "batch maps"]
+
+
+def over_groups(means: PerMap, groups: int) -> PerMap:
+    """The mean over the maps of each group, for each of its maps."""
+    grouped = means.unflatten(1, (groups, -1))
+    return grouped.mean(2, keepdim=True).expand_as(grouped).flatten(1)
+
+
+class Normalise(torch.autograd.Function):
+    """y = γ ŷ + β, ŷ = (x − μ) / σ, and ∂x = (γ∂y − mean(γ∂y) − ŷ mean(γ∂y ŷ)) / σ, means over a group.
+
+    Both ways are multiply-adds with factors that are one number per image and map.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Pixels, weight: Tensor, bias: Tensor, groups: int, eps: float) -> Pixels:
+        """y."""
+        mean = over_groups(x.mean(1), groups)
+        square = over_groups(x.square().mean(1), groups)
+        inverse = ((square - mean.square()).clamp(min=0) + eps).rsqrt()
+        ctx.groups = groups
+        ctx.save_for_backward(x, weight, mean, inverse)
+        scale = weight * inverse
+        return torch.addcmul((bias - mean * scale).unsqueeze(1), x, scale.unsqueeze(1))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """∂x, ∂γ and ∂β."""
+        (gradient,), (x, weight, mean, inverse) = gradients, ctx.saved_tensors
+        of_bias, along_x = gradient.mean(1), (gradient * x).mean(1)
+        along = (along_x - mean * of_bias) * inverse
+        slope = -inverse.square() * over_groups(weight * along, ctx.groups)
+        shift = -inverse * over_groups(weight * of_bias, ctx.groups) - slope * mean
+        of_x = torch.addcmul(shift.unsqueeze(1), x, slope.unsqueeze(1))
+        of_x.addcmul_(gradient, (weight * inverse).unsqueeze(1))
+        pixels = x.shape[1]
+        return of_x, pixels * along.sum(0), pixels * of_bias.sum(0), None, None
+
+
+class Norm(nn.GroupNorm):
+    """(y − μ) / σ · γ + β, with μ and σ over the pixels and maps of a group.
+
+    torch's own takes more than twice the time in this layout if a group has few maps.
+    """
+
+    def forward(self, y: Maps) -> Maps:
+        """y, normalised."""
+        rows = as_rows(full_precision(y))
+        found = Normalise.apply(rows.flatten(1, 2), self.weight, self.bias, self.num_groups, self.eps)
+        return as_maps(found.view(rows.shape))
+
+
+def convolution(
+    inputs: int, outputs: int, stride: int = 1, *, halves: int = 1, bias: bool = True
+) -> nn.Conv2d:
+    """A 3×3 convolution that keeps the size, or halves it (rounding up)."""
+    kind = FromOneMap if inputs == 1 else ToOneMap if outputs == 1 else nn.Conv2d
+    layer = kind(inputs, outputs, 3, stride, padding=1, bias=bias)
+    he_(layer.weight, halves * inputs * TAPS)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def transposed(maps: int, extra: tuple[int, int], *, bias: bool = True) -> nn.ConvTranspose2d:
+    """A 3×3 transposed convolution of stride 2 on one half of 2 × `maps` maps: n → 2n − 1 + extra."""
+    layer = Up(maps, maps, 3, 2, padding=1, output_padding=extra, bias=bias)
+    # A stride of 2 spreads each input over 9/4 outputs' worth of the kernel.
+    he_(layer.weight, 2 * maps * TAPS / 4)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+class Finish(nn.Module):
+    """What follows a convolution: ReLU (`paper`), or GroupNorm, a residual sum and SiLU (`modern`)."""
+
+    def __init__(self, maps: int, style: str) -> None:
+        super().__init__()
+        self.norm = Norm(8, maps) if style == "modern" else None
+
+    def forward(self, y: Maps, h: Maps | None = None) -> Maps:
+        """ReLU(y), or SiLU(norm(y) + h), where h is the layer's input if it has y's shape."""
+        if self.norm is None:
+            return torch.relu(y)
+        y = self.norm(y)
+        return functional.silu(y if h is None or h.shape != y.shape else y + h)
