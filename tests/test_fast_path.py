@@ -14,7 +14,8 @@ from tests.oracles import (
     small_mlp,
 )
 from vma import VMA, ModelConfig, estimate
-from vma.networks.convolutional import Pyramid, convolution, scales
+from vma.networks.convolutional import Pyramid, scales
+from vma.networks.layers import Norm, convolution, transposed
 from vma.reads import Reads, gather, independent, straight_through
 
 CONFIGS = {
@@ -92,10 +93,41 @@ def test_gather_brings_each_row_home() -> None:
     addresses = torch.tensor([[7, 2, 7], [2, 2, 9]])
     rows = gather(Reads(addresses, torch.zeros(2, 3)))
     assert rows.items.tolist() == [2, 7, 9]
-    assert rows.to_reads(rows.items).tolist() == addresses.flatten().tolist()
+    assert rows.reads.tolist() == [1, 3, 4, 0, 2, 5]
+    assert rows.read_target.tolist() == [0, 1, 1, 0, 0, 1]
+    assert rows.to_reads(rows.items).tolist() == [2, 2, 2, 7, 7, 9]
+    assert rows.to_reads(rows.items, slice(3, 5)).tolist() == [7]
     pairs = torch.stack((rows.pair_target, rows.items_of_pairs(rows.items)), 1)
-    assert pairs.tolist() == [[0, 2], [0, 7], [1, 2], [1, 9]]
-    assert rows.pairs_to_reads(pairs).tolist() == [[0, 7], [0, 2], [0, 7], [1, 2], [1, 2], [1, 9]]
+    assert pairs.tolist() == [[0, 2], [1, 2], [0, 7], [1, 9]]
+    assert rows.pairs_to_reads(pairs).tolist() == [[0, 2], [1, 2], [1, 2], [0, 7], [0, 7], [1, 9]]
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
+def test_blocks_of_a_gather_hold_every_read_once(size: int) -> None:
+    addresses = torch.randint(0, 12, (6, 9))
+    found = torch.full((54,), -1)
+    for block in gather(Reads(addresses, torch.zeros(6, 9))).blocks(size):
+        assert 0 < len(block.items) <= (size or 12)
+        items = block.items[block.read_item]
+        assert torch.equal(block.items_of_pairs(block.items)[block.read_pair], items)
+        assert torch.equal(block.pair_target[block.read_pair], block.read_target)
+        assert torch.equal(block.read_target, block.reads // 9)
+        found[block.reads] = items
+    assert torch.equal(found.view(6, 9), addresses)
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
+def test_chunks_give_the_same_terms(config: ModelConfig) -> None:
+    """Also where all reads of a chunk are of one item, whose row is then not repeated."""
+    model = VMA(config)
+    x, memory = episode(config, 3, 4)
+    chosen, p_a, q_a = distributions(model, x, memory)
+    reads, noise = independent(q_a, 9, chosen), torch.randn(3, 9, config.latent)
+    whole = model.terms_at(x, chosen, p_a, q_a, reads, noise)
+    for chunk in (1, 2, 5):
+        parts = model.terms_at(x, chosen, p_a, q_a, reads, noise, chunk=chunk)
+        for name in ("log_p_z", "log_q_z", "log_p_x", "kl_z", "z"):
+            torch.testing.assert_close(getattr(parts, name), getattr(whole, name), rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("size", [16, 17, 26, 28, 31, 64, 105])
@@ -124,3 +156,56 @@ def test_initialisation_keeps_the_signal() -> None:
     levels = pyramid(first(torch.randn(16, 1, 26, 26)))
     power = [float(level.detach().square().mean()) for level in levels]
     assert all(0.3 < p < 3 for p in power), power
+
+
+@pytest.mark.parametrize(("maps", "groups"), [(16, 8), (12, 3), (8, 8), (6, 1)])
+def test_norm_is_group_norm(maps: int, groups: int) -> None:
+    """Values and all gradients are those of torch's own, in both layouts of memory."""
+    ours, theirs = Norm(groups, maps), torch.nn.GroupNorm(groups, maps)
+    with torch.no_grad():
+        for parameter, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+            other.copy_(parameter.normal_())
+    for layout in (torch.channels_last, torch.contiguous_format):
+        y = torch.randn(3, maps, 5, 7).mul(2).add(0.7).contiguous(memory_format=layout).requires_grad_()
+        weights = torch.randn(3, maps, 5, 7)
+        results = [norm(y) for norm in (ours, theirs)]
+        torch.testing.assert_close(*results, rtol=1e-11, atol=1e-11)
+        gradients = [
+            torch.autograd.grad((result * weights).sum(), (y, norm.weight, norm.bias))
+            for result, norm in zip(results, (ours, theirs), strict=True)
+        ]
+        for found, expected in zip(*gradients, strict=True):
+            torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_norm_of_a_constant_is_finite() -> None:
+    y = torch.full((2, 8, 3, 3), 1e4, dtype=torch.float32, requires_grad=True)
+    found = Norm(8, 8).float()(y)
+    (gradient,) = torch.autograd.grad(found.sum(), y)
+    assert bool(found.isfinite().all())
+    assert bool(gradient.isfinite().all())
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("inputs", "outputs"), [(1, 5), (5, 1), (4, 6)])
+def test_convolutions_are_convolutions(inputs: int, outputs: int, bias: bool) -> None:
+    """Those from and to one map are products of matrices: values and gradients are torch's."""
+    layer = convolution(inputs, outputs, bias=bias)
+    h = torch.randn(3, inputs, 5, 7).contiguous(memory_format=torch.channels_last).requires_grad_()
+    if bias:
+        torch.nn.init.normal_(layer.bias)
+    results = layer(h), torch.nn.functional.conv2d(h, layer.weight, layer.bias, padding=1)
+    torch.testing.assert_close(*results, rtol=1e-11, atol=1e-11)
+    weights, wanted = torch.randn_like(results[0]), (h, *layer.parameters())
+    gradients = [torch.autograd.grad((result * weights).sum(), wanted) for result in results]
+    for found, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("extra", [(0, 0), (1, 0), (1, 1)])
+def test_transposed_convolutions_are_torchs(extra: tuple[int, int]) -> None:
+    layer = transposed(4, extra)
+    torch.nn.init.normal_(layer.bias)
+    h = torch.randn(2, 4, 3, 5).contiguous(memory_format=torch.channels_last)
+    expected = torch.nn.functional.conv_transpose2d(h, layer.weight, layer.bias, 2, 1, extra)
+    torch.testing.assert_close(layer(h), expected, rtol=1e-11, atol=1e-11)

@@ -1,5 +1,6 @@
 """p(x|M) = Σ_a p(a) ∫ p(z|m_a) p(x|z,m_a) dz (equation 1), and q(a,z|x) = q(a|x) q(z|m_a,x) (equation 3)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +11,14 @@ from torch import Tensor, nn
 from vma.addressing import AddressDistribution, Addressing
 from vma.bounds import BoundTerms, multi_sample_bound
 from vma.checks import as_targets, as_tensor, check_samples
-from vma.chunks import in_chunks, slices
+from vma.chunks import in_chunks
 from vma.config import ModelConfig
 from vma.errors import InputError
 from vma.estimators import Estimate, estimate, estimator
 from vma.latents import DiagonalGaussian, bernoulli_log_prob
 from vma.memory import LearnedMemory, Memory, choose_memory
-from vma.networks import ItemFeatures, build_networks
-from vma.reads import HardGather, Reads, StraightThroughGather, draw, gather
+from vma.networks import build_networks
+from vma.reads import Gather, Reads, draw, gather
 from vma.similarity import similarity
 
 
@@ -114,30 +115,25 @@ class VMA(nn.Module):
         What depends on m alone is computed once per unique item, the encoder once per unique pair of target
         and item, and only the decoder once per read; with a `chunk`, for so many rows at a time.
         """
-        rows, (batch, samples) = gather(reads), noise.shape[:2]
-        features = self.item_features(memory, rows, chunk)
         targets = self.networks.targets(x)
+        blocks: list[Gather] = [*gather(reads).blocks(chunk)]
+        home = torch.cat([block.reads for block in blocks]).argsort()
 
-        def encode(part: slice) -> Tensor:
-            target, item = rows.targets_of_pairs(targets, part), rows.items_of_pairs(features.encoder, part)
-            return self.networks.encode(target, item)
+        def at_home(rows: Iterable[Tensor]) -> Tensor:
+            return torch.cat(tuple(rows)).index_select(0, home).unflatten(0, reads.addresses.shape)
 
-        statistics = in_chunks(encode, rows.pairs, chunk)
-        p_z = DiagonalGaussian.of_statistics(rows.to_reads(features.prior).unflatten(0, (batch, samples)))
-        q_z = DiagonalGaussian.of_statistics(rows.pairs_to_reads(statistics).unflatten(0, (batch, samples)))
+        q_z = DiagonalGaussian.of_statistics(
+            at_home(self.encode(targets, memory, block, chunk) for block in blocks)
+        )
         z = q_z.sample(noise)
-
-        def log_p_x(part: slice) -> Tensor:
-            item = features.read_decoder(lambda half: rows.to_reads(half, part))
-            logits = self.networks.decode(z[:, part].flatten(0, 1), item)
-            return bernoulli_log_prob(x, logits.unflatten(0, (batch, -1)))
-
+        decoded = [self.decode(x, z.flatten(0, 1)[block.reads], memory, block, chunk) for block in blocks]
+        p_z = DiagonalGaussian.of_statistics(at_home(prior for prior, _ in decoded))
         return BoundTerms(
             log_p_a=reads.log_prob(p_a),
             log_q_a=reads.log_prob(q_a),
             log_p_z=p_z.log_prob(z),
             log_q_z=(q_z.detach() if detach_q_z else q_z).log_prob(z),
-            log_p_x=in_chunks(log_p_x, samples, chunk and max(1, chunk // batch), dim=1),
+            log_p_x=at_home(log_p_x for _, log_p_x in decoded),
             log_mass=reads.log_mass,
             kl_z=q_z.kl(p_z),
             p_a=p_a,
@@ -146,14 +142,36 @@ class VMA(nn.Module):
             log_rest=reads.log_rest,
         )
 
-    def item_features(
-        self, memory: Memory, rows: HardGather | StraightThroughGather, chunk: int
-    ) -> ItemFeatures:
-        """What depends on m alone, of every unique item that is read."""
-        parts = [
-            self.networks.items(memory.read(rows.items[part])) for part in slices(len(rows.items), chunk)
-        ]
-        return parts[0] if len(parts) == 1 else ItemFeatures.join(parts)
+    def encode(
+        self, targets: Float[Tensor, "batch *encoder"], memory: Memory, block: Gather, chunk: int
+    ) -> Float[Tensor, "reads twice_latent"]:
+        """Statistics of q(z|m,x) of every read of a block."""
+        items = self.networks.item_half(memory.read(block.items))
+
+        def of_pairs(part: slice) -> Tensor:
+            return self.networks.encode(
+                block.targets_of_pairs(targets, part), block.items_of_pairs(items, part)
+            )
+
+        return block.pairs_to_reads(in_chunks(of_pairs, block.pairs, chunk))
+
+    def decode(
+        self,
+        x: Float[Tensor, "batch height width"],
+        z: Float[Tensor, "reads latent"],
+        memory: Memory,
+        block: Gather,
+        chunk: int,
+    ) -> tuple[Float[Tensor, "reads twice_latent"], Float[Tensor, "reads"]]:
+        """Statistics of p(z|m), and log p(x|m,z), of every read of a block."""
+        features = self.networks.items(memory.read(block.items))
+
+        def log_p_x(part: slice) -> Tensor:
+            item = features.read_decoder(lambda half: block.to_reads(half, part))
+            logits = self.networks.decode(z[part], item)
+            return bernoulli_log_prob(x[block.read_target[part]], logits.unsqueeze(1)).squeeze(1)
+
+        return block.to_reads(features.prior).expand(len(z), -1), in_chunks(log_p_x, len(z), chunk)
 
     def forward(
         self,
@@ -226,13 +244,21 @@ class VMA(nn.Module):
             check_samples(samples, 1, "Sampling")
             addresses = self.addressing.prior(memory, self.addressing.keys(memory)).sample(samples, generator)
         addresses = check_addresses(addresses, memory)
-        rows = gather(Reads(addresses.unsqueeze(1), memory.items.new_zeros(len(addresses), 1)))
-        features = self.networks.items(memory.read(rows.items))
-        p_z = DiagonalGaussian.of_statistics(rows.to_reads(features.prior))
-        z = p_z.sample(torch.empty_like(p_z.mean).normal_(generator=generator))
-        probabilities = self.networks.decode(z, features.read_decoder(rows.to_reads)).sigmoid()
+        noise = memory.items.new_empty((len(addresses), self.config.latent)).normal_(generator=generator)
+        probabilities = self.ink(memory, addresses, noise)
         images = torch.bernoulli(probabilities, generator=generator)
         return Samples(addresses, probabilities, images)
+
+    @torch.no_grad()
+    def ink(
+        self, memory: Memory, a: Int[Tensor, "samples"], noise: Float[Tensor, "samples latent"]
+    ) -> Float[Tensor, "samples height width"]:
+        """The probability of ink p(x|m_a,z) at z = μ + σ ε, with μ and σ those of p(z|m_a), for `noise` ε."""
+        items, rows = a.unique(return_inverse=True)
+        features = self.networks.items(memory.read(items))
+        z = DiagonalGaussian.of_statistics(features.prior[rows]).sample(noise)
+        item = features.read_decoder(lambda half: half.index_select(0, rows))
+        return self.networks.decode(z, item).sigmoid()
 
 
 def check_addresses(addresses: Any, memory: Memory) -> Int[Tensor, "samples"]:

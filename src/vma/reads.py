@@ -1,7 +1,7 @@
 """Which addresses are read, and how what is computed once per item or pair reaches every read."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vma.addressing import AddressDistribution
+from vma.chunks import slices
 from vma.errors import InputError, unknown_name
 from vma.estimators.without_replacement import log_mass_of_set
 from vma.memory import Memory
@@ -44,50 +45,75 @@ ALL = slice(None)
 
 @dataclass(frozen=True)
 class HardGather:
-    """Rows for every read, from features computed once per unique item and once per unique pair.
+    """The unique items and pairs among reads, item by item: what is computed once for each reaches every read.
+
+    Items are sorted, pairs and reads follow their order, and so reads of one item stand together.
 
     Attributes:
         items: The unique addresses.
+        reads: The number of each read, of B · K in the order (target, sample).
+        read_target: Target of each read.
         read_item: Row of `items` that each read uses.
+        read_pair: The pair of each read.
         pair_target: Target of each unique (target, address) pair.
         pair_item: Row of `items` of each pair.
-        read_pair: The pair of each read.
     """
 
     items: Int[Tensor, "items"]
-    read_item: Int[Tensor, "batch samples"]
+    reads: Int[Tensor, "reads"]
+    read_target: Int[Tensor, "reads"]
+    read_item: Int[Tensor, "reads"]
+    read_pair: Int[Tensor, "reads"]
     pair_target: Int[Tensor, "pairs"]
     pair_item: Int[Tensor, "pairs"]
-    read_pair: Int[Tensor, "batch samples"]
 
     @staticmethod
     def of(addresses: Int[Tensor, "batch samples"]) -> "HardGather":
         """The unique items and pairs among `addresses`."""
-        items, read_item = torch.unique(addresses, return_inverse=True)
-        targets = torch.arange(len(addresses), device=addresses.device).unsqueeze(1)
-        pairs, read_pair = torch.unique(targets * len(items) + read_item, return_inverse=True)
-        return HardGather(items, read_item, pairs // len(items), pairs % len(items), read_pair)
+        batch, samples = addresses.shape
+        items, item = torch.unique(addresses.flatten(), return_inverse=True)
+        read_item, reads = item.sort(stable=True)
+        read_target = reads // samples
+        pairs, read_pair = torch.unique(read_item * batch + read_target, return_inverse=True)
+        return HardGather(items, reads, read_target, read_item, read_pair, pairs % batch, pairs // batch)
+
+    def blocks(self, size: int) -> Iterable["HardGather"]:
+        """Blocks of at most `size` items with all their pairs and reads; all in one where `size` is 0."""
+        for part in slices(len(self.items), size):
+            ends = torch.tensor([part.start, part.stop], device=self.items.device)
+            first, last = torch.searchsorted(self.read_item, ends).tolist()
+            pair, pair_end = torch.searchsorted(self.pair_item, ends).tolist()
+            yield HardGather(
+                self.items[part],
+                self.reads[first:last],
+                self.read_target[first:last],
+                self.read_item[first:last] - part.start,
+                self.read_pair[first:last] - pair,
+                self.pair_target[pair:pair_end],
+                self.pair_item[pair:pair_end] - part.start,
+            )
 
     @property
     def pairs(self) -> int:
         """Number of unique (target, address) pairs."""
         return len(self.pair_target)
 
-    def to_reads(self, of_items: Tensor, samples: slice = ALL) -> Tensor:
-        """One row per read, in the order (target, sample), from one row per item; of some `samples` alone."""
-        return of_items.index_select(0, self.read_item[:, samples].flatten())
+    def to_reads(self, of_items: Tensor, part: slice = ALL) -> Tensor:
+        """One row per read, from one row per item; a single row where all reads of the `part` are of one item."""
+        rows = self.read_item[part]
+        return of_items.index_select(0, rows[:1] if bool(rows[0] == rows[-1]) else rows)
 
-    def items_of_pairs(self, of_items: Tensor, pairs: slice = ALL) -> Tensor:
+    def items_of_pairs(self, of_items: Tensor, part: slice = ALL) -> Tensor:
         """One row per pair, from one row per item."""
-        return of_items.index_select(0, self.pair_item[pairs])
+        return of_items.index_select(0, self.pair_item[part])
 
-    def targets_of_pairs(self, of_targets: Tensor, pairs: slice = ALL) -> Tensor:
+    def targets_of_pairs(self, of_targets: Tensor, part: slice = ALL) -> Tensor:
         """One row per pair, from one row per target."""
-        return of_targets.index_select(0, self.pair_target[pairs])
+        return of_targets.index_select(0, self.pair_target[part])
 
     def pairs_to_reads(self, of_pairs: Tensor) -> Tensor:
         """One row per read, from one row per pair."""
-        return of_pairs.index_select(0, self.read_pair.flatten())
+        return of_pairs.index_select(0, self.read_pair)
 
 
 @dataclass(frozen=True)
@@ -98,36 +124,47 @@ class StraightThroughGather:
     """
 
     items: Int[Tensor, "items"]
-    choice: Float[Tensor, "batch samples items"]
+    reads: Int[Tensor, "reads"]
+    read_target: Int[Tensor, "reads"]
+    choice: Float[Tensor, "reads items"]
 
     @staticmethod
     def of(choice: Float[Tensor, "batch samples memory"]) -> "StraightThroughGather":
         """The gather of a straight-through `choice`."""
-        return StraightThroughGather(torch.arange(choice.shape[-1], device=choice.device), choice)
+        flat, reads = choice.flatten(0, 1), torch.arange(choice[..., 0].numel(), device=choice.device)
+        items = torch.arange(choice.shape[-1], device=choice.device)
+        return StraightThroughGather(items, reads, reads // choice.shape[1], flat)
+
+    def blocks(self, size: int) -> Iterable["StraightThroughGather"]:
+        """One block, as every read is of all items."""
+        return [self]
 
     @property
     def pairs(self) -> int:
         """Number of pairs: that of the reads."""
-        return self.choice.shape[0] * self.choice.shape[1]
+        return len(self.reads)
 
-    def to_reads(self, of_items: Tensor, samples: slice = ALL) -> Tensor:
-        """One row per read, in the order (target, sample), from one row per item; of some `samples` alone."""
-        return torch.tensordot(self.choice[:, samples].flatten(0, 1), of_items, dims=1)
+    def to_reads(self, of_items: Tensor, part: slice = ALL) -> Tensor:
+        """One row per read, from one row per item."""
+        return torch.tensordot(self.choice[part], of_items, dims=1)
 
-    def items_of_pairs(self, of_items: Tensor, pairs: slice = ALL) -> Tensor:
+    def items_of_pairs(self, of_items: Tensor, part: slice = ALL) -> Tensor:
         """One row per pair, which is a read, from one row per item."""
-        return torch.tensordot(self.choice.flatten(0, 1)[pairs], of_items, dims=1)
+        return self.to_reads(of_items, part)
 
-    def targets_of_pairs(self, of_targets: Tensor, pairs: slice = ALL) -> Tensor:
+    def targets_of_pairs(self, of_targets: Tensor, part: slice = ALL) -> Tensor:
         """One row per pair, which is a read, from one row per target."""
-        return of_targets.repeat_interleave(self.choice.shape[1], dim=0)[pairs]
+        return of_targets.index_select(0, self.read_target[part])
 
     def pairs_to_reads(self, of_pairs: Tensor) -> Tensor:
         """The rows themselves."""
         return of_pairs
 
 
-def gather(reads: Reads) -> HardGather | StraightThroughGather:
+Gather = HardGather | StraightThroughGather
+
+
+def gather(reads: Reads) -> Gather:
     """How features reach the reads."""
     return HardGather.of(reads.addresses) if reads.choice is None else StraightThroughGather.of(reads.choice)
 

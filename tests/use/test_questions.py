@@ -305,7 +305,8 @@ def test_the_reconstruction_is_from_the_mean_of_q(
     with torch.no_grad():
         features = model.networks.items(memory.items[3:4])
         x = memory.items.new_tensor(TARGETS[:1])
-        mean = model.networks.encode(model.networks.targets(x), features.encoder)[:, :3]
+        half = model.networks.item_half(memory.items[3:4])
+        mean = model.networks.encode(model.networks.targets(x), half)[:, :3]
         close(found.reconstruction, model.networks.decode(mean, features.decoder)[0].sigmoid())
 
 

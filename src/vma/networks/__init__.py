@@ -21,8 +21,11 @@ class Networks(Protocol):
     def targets(self, x: Tensor) -> Tensor:
         """What the encoder needs of x alone; once per target."""
 
+    def item_half(self, m: Tensor) -> Tensor:
+        """What the encoder needs of m alone; once per unique item read."""
+
     def items(self, m: Tensor) -> ItemFeatures:
-        """Everything that depends on m alone; once per unique item read."""
+        """p(z|m) and what the decoder needs of m alone; once per unique item read."""
 
     def encode(self, target: Tensor, item: Tensor) -> Tensor:
         """Statistics of q(z|m,x); once per unique pair of target and item."""

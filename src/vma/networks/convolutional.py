@@ -109,8 +109,8 @@ class Decoder(nn.Module):
         h = h.contiguous(memory_format=torch.channels_last)
         *layers, last = self.layers_h
         for layer, side, finish in zip(layers, item[1:-1], self.finishes, strict=True):
-            h = finish(layer(h) + as_maps(side), h)
-        return (last(h) + as_maps(item[-1])).squeeze(1)
+            h = finish(layer(h).add_(as_maps(side)), h)
+        return last(h).add_(as_maps(item[-1])).squeeze(1)
 
 
 class ConvolutionalNetworks(nn.Module):
@@ -142,12 +142,14 @@ class ConvolutionalNetworks(nn.Module):
         """x's half of the encoder's first layer."""
         return as_rows(self.encoder_x(x.unsqueeze(1)))
 
+    def item_half(self, m: Float[Tensor, "items height width"]) -> Rows:
+        """m's half of the encoder's first layer."""
+        return as_rows(self.encoder_m(m.unsqueeze(1)))
+
     def items(self, m: Float[Tensor, "items height width"]) -> ItemFeatures:
-        """p(z|m), and m's halves of the encoder's first layer and of the decoder's layers."""
-        image = m.unsqueeze(1)
-        levels = self.item_pyramid(self.item_first(image))
-        decoder = self.decoder.item(self.context(levels[-1]), levels)
-        return ItemFeatures(self.prior(levels[-1]), as_rows(self.encoder_m(image)), decoder)
+        """p(z|m), and m's halves of the decoder's layers."""
+        levels = self.item_pyramid(self.item_first(m.unsqueeze(1)))
+        return ItemFeatures(self.prior(levels[-1]), self.decoder.item(self.context(levels[-1]), levels))
 
     def encode(self, target: Rows, item: Rows) -> Float[Tensor, "pairs twice_latent"]:
         """Statistics of q(z|m,x)."""

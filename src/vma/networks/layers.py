@@ -36,13 +36,11 @@ class FromOneMap(nn.Conv2d):
 
     def forward(self, image: Image) -> Maps:
         """Maps of the image's size."""
-        batch, _, height, width = image.shape
-        around = functional.pad(image.squeeze(1), (1, 1, 1, 1)).unfold(1, 3, 1).unfold(2, 3, 1)
+        patches = functional.unfold(image, 3, padding=1).mT
         # Contiguous: the gradient of a transposed matrix is a product in the slow order.
-        kernel = self.weight.flatten(1).T.contiguous()
-        patches = around.reshape(-1, TAPS)
-        rows = patches @ kernel if self.bias is None else torch.addmm(self.bias, patches, kernel)
-        return as_maps(rows.view(batch, height, width, -1))
+        kernel = self.weight.flatten(1).T.contiguous().expand(len(image), -1, -1)
+        rows = torch.bmm(patches, kernel) if self.bias is None else torch.baddbmm(self.bias, patches, kernel)
+        return as_maps(rows.unflatten(1, image.shape[2:]))
 
 
 class ToOneMap(nn.Conv2d):
@@ -51,7 +49,7 @@ class ToOneMap(nn.Conv2d):
     def forward(self, h: Maps) -> Image:
         """One map of h's size."""
         batch, maps, height, width = h.shape
-        kernel = self.weight.view(maps, TAPS).flip(1).T.contiguous()
+        kernel = self.weight.reshape(maps, TAPS).flip(1).T.contiguous()
         products = kernel @ as_rows(h).reshape(-1, maps).T
         planes = products.view(TAPS, batch, height * width).transpose(0, 1)
         y = functional.fold(planes, (height, width), 3, padding=1)
@@ -63,7 +61,7 @@ class Up(nn.ConvTranspose2d):
 
     def forward(self, h: Maps, output_size: list[int] | None = None) -> Maps:
         """Maps of twice the size, or one less."""
-        y = functional.conv_transpose2d(h, self.weight, None, self.stride, self.padding, self.output_padding)
+        y = functional.conv_transpose2d(h, self.weight, None, 2, 1, self.output_padding)
         return y if self.bias is None else y + self.bias.view(-1, 1, 1)
 
 
@@ -122,6 +120,13 @@ class Norm(nn.GroupNorm):
         return as_maps(found.view(rows.shape))
 
 
+def start(layer: nn.Conv2d | nn.ConvTranspose2d) -> None:
+    """A bias of zero, and a kernel that lies as its gradient will."""
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
+
+
 def convolution(
     inputs: int, outputs: int, stride: int = 1, *, halves: int = 1, bias: bool = True
 ) -> nn.Conv2d:
@@ -129,8 +134,7 @@ def convolution(
     kind = FromOneMap if inputs == 1 else ToOneMap if outputs == 1 else nn.Conv2d
     layer = kind(inputs, outputs, 3, stride, padding=1, bias=bias)
     he_(layer.weight, halves * inputs * TAPS)
-    if layer.bias is not None:
-        nn.init.zeros_(layer.bias)
+    start(layer)
     return layer
 
 
@@ -139,9 +143,13 @@ def transposed(maps: int, extra: tuple[int, int], *, bias: bool = True) -> nn.Co
     layer = Up(maps, maps, 3, 2, padding=1, output_padding=extra, bias=bias)
     # A stride of 2 spreads each input over 9/4 outputs' worth of the kernel.
     he_(layer.weight, 2 * maps * TAPS / 4)
-    if layer.bias is not None:
-        nn.init.zeros_(layer.bias)
+    start(layer)
     return layer
+
+
+def relu(y: Maps) -> Maps:
+    """max(y, 0), in y's place; not where y is a view, as autograd would then copy what it is a view of."""
+    return torch.relu(y) if y._is_view() else torch.relu_(y)
 
 
 class Finish(nn.Module):
@@ -152,8 +160,8 @@ class Finish(nn.Module):
         self.norm = Norm(8, maps) if style == "modern" else None
 
     def forward(self, y: Maps, h: Maps | None = None) -> Maps:
-        """ReLU(y), or SiLU(norm(y) + h), where h is the layer's input if it has y's shape."""
+        """ReLU(y), or SiLU(norm(y) + h), where h is the layer's input if it has y's shape; y is not kept."""
         if self.norm is None:
-            return torch.relu(y)
+            return relu(y)
         y = self.norm(y)
         return functional.silu(y if h is None or h.shape != y.shape else y + h)

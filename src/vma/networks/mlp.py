@@ -50,10 +50,14 @@ class MLPNetworks(nn.Module):
         """x's half of the encoder's first layer."""
         return self.encoder_x(x.flatten(1))
 
+    def item_half(self, m: Float[Tensor, "items *item"]) -> Float[Tensor, "items hidden"]:
+        """m's half of the encoder's first layer."""
+        return self.encoder_m(m.flatten(1))
+
     def items(self, m: Float[Tensor, "items *item"]) -> ItemFeatures:
-        """p(z|m), and m's halves of the first layers of encoder and decoder."""
+        """p(z|m), and m's half of the decoder's first layer."""
         flat = m.flatten(1)
-        return ItemFeatures(self.prior(flat), self.encoder_m(flat), (self.decoder_m(flat),))
+        return ItemFeatures(self.prior(flat), (self.decoder_m(flat),))
 
     def encode(
         self, target: Float[Tensor, "pairs hidden"], item: Float[Tensor, "pairs hidden"]

@@ -84,7 +84,7 @@ def reconstruct(
 ) -> Float[Tensor, "height width"]:
     """p(x|m,z) at the mean of q(z|m,x)."""
     networks = keyed.model.networks
-    features = networks.items(keyed.memory.items[item : item + 1])
-    statistics = networks.encode(networks.targets(x[None]), features.encoder)
+    m = keyed.memory.items[item : item + 1]
+    statistics = networks.encode(networks.targets(x[None]), networks.item_half(m))
     mean = DiagonalGaussian.of_statistics(statistics).mean
-    return networks.decode(mean, features.decoder)[0].sigmoid()
+    return networks.decode(mean, networks.items(m).decoder)[0].sigmoid()

@@ -11,7 +11,6 @@ from torch import Tensor
 from vma.checks import as_tensor, check_samples
 from vma.errors import InputError
 from vma.latents import DiagonalGaussian
-from vma.reads import HardGather
 from vma.use.keyed import AT_ONCE, KeyedMemory
 
 
@@ -42,20 +41,12 @@ def imagine(
     shape = (samples, keyed.model.config.latent)
     noise = keyed.keys.new_empty(shape).normal_(generator=generator)
     probabilities = torch.cat(
-        [decode(keyed, a, temperature * e) for a, e in zip(items.split(64), noise.split(64), strict=True)]
+        [
+            keyed.model.ink(keyed.memory, a, temperature * e)
+            for a, e in zip(items.split(64), noise.split(64), strict=True)
+        ]
     )
     return Imagined(items, torch.bernoulli(probabilities, generator=generator), probabilities)
-
-
-def decode(
-    keyed: KeyedMemory, items: Int[Tensor, "samples"], noise: Float[Tensor, "samples latent"]
-) -> Float[Tensor, "samples height width"]:
-    """The probability of ink given m_a and z = μ + σ ε, with μ and σ those of p(z|m_a), for `noise` ε."""
-    networks = keyed.model.networks
-    rows = HardGather.of(items.unsqueeze(1))
-    features = networks.items(keyed.memory.read(rows.items))
-    z = DiagonalGaussian.of_statistics(rows.to_reads(features.prior)).sample(noise)
-    return networks.decode(z, features.read_decoder(rows.to_reads)).sigmoid()
 
 
 @torch.no_grad()
