@@ -10,6 +10,7 @@ from tests.oracles import small_convolutional, small_mlp
 from vma import VMA
 from vma.training.muon import Muon, orthogonalise
 from vma.training.optimiser import (
+    CONVOLUTIONS,
     Average,
     build_optimisers,
     muon_parameters,
@@ -51,7 +52,7 @@ def test_a_transposed_kernel_moves_as_the_plain_one_with_its_axes_swapped() -> N
 
 def test_what_muon_moves() -> None:
     model = VMA(small_convolutional(learned_items=3))
-    names = dict(muon_parameters(model))
+    names = dict(muon_parameters(model, (*CONVOLUTIONS, torch.nn.Linear)))
     assert "networks.encoder_pyramid.layers.0.weight" in names
     assert "networks.encoder_x.weight" not in names  # one map in
     assert "networks.decoder.layers_h.5.weight" not in names  # one map out
@@ -60,9 +61,11 @@ def test_what_muon_moves() -> None:
     assert "learned_memory.items" not in names
     assert transposed_kernels(model) <= {n for n, _ in model.named_parameters()}
     assert "networks.decoder.layers_m.0.weight" in transposed_kernels(model)
+    kernels = dict(muon_parameters(model, CONVOLUTIONS))
+    assert set(kernels) == {name for name, weight in names.items() if weight.ndim == 4}
 
 
-@pytest.mark.parametrize("name", ["adam", "muon"])
+@pytest.mark.parametrize("name", ["adam", "muon", "muon-kernels"])
 def test_every_parameter_is_optimised_once_and_a_learned_memory_is_not_decayed(name: str) -> None:
     model = VMA(small_mlp(learned_items=3))
     optimisers = build_optimisers(model, OptimiserSettings(name=name, weight_decay=0.1))

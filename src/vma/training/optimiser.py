@@ -12,10 +12,13 @@ from vma.networks.initialisation import Head
 from vma.training.muon import Muon
 from vma.training.settings import OptimiserSettings
 
+CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
+
 
 def build_optimisers(model: nn.Module, settings: OptimiserSettings) -> list[torch.optim.Optimizer]:
-    """Adam for everything, or Muon for the matrices and Adam for the rest; no decay on a learned memory."""
-    matrices = dict(muon_parameters(model)) if settings.name == "muon" else {}
+    """Adam for everything, or Muon for matrices or kernels and Adam for the rest; no decay on a learned memory."""
+    layers = {"adam": (), "muon": (*CONVOLUTIONS, nn.Linear), "muon-kernels": CONVOLUTIONS}[settings.name]
+    matrices = dict(muon_parameters(model, layers))
     rest = {name: p for name, p in model.named_parameters() if name not in matrices}
     free = [p for name, p in rest.items() if name.startswith("learned_memory.")]
     decayed = [p for name, p in rest.items() if not name.startswith("learned_memory.")]
@@ -39,17 +42,19 @@ def build_optimisers(model: nn.Module, settings: OptimiserSettings) -> list[torc
     return [muon, adam]
 
 
-def muon_parameters(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """Weights of convolutions and fully-connected layers, but for those with one map in or out and heads.
+def muon_parameters(
+    model: nn.Module, layers: tuple[type[nn.Module], ...]
+) -> Iterator[tuple[str, nn.Parameter]]:
+    """Weights of `layers` of these kinds, but for those with one map in or out and heads.
 
     A head is the last layer of a Gaussian's statistics: it starts small and is left to Adam, as is e^p.
     """
     for name, module in model.named_modules():
-        layer = isinstance(module, nn.Conv2d | nn.ConvTranspose2d | nn.Linear) and not isinstance(
-            module, Head
-        )
-        if layer and min(module.weight.shape[:2]) > 1:
-            yield f"{name}.weight", module.weight
+        if isinstance(module, layers) and not isinstance(module, Head):
+            weight = module.weight
+            assert isinstance(weight, nn.Parameter)
+            if min(weight.shape[:2]) > 1:
+                yield f"{name}.weight", weight
 
 
 def transposed_kernels(model: nn.Module) -> set[str]:

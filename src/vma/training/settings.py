@@ -61,7 +61,7 @@ class OptimiserSettings:
     """How the parameters move.
 
     Attributes:
-        name: `adam`, or `muon` for the matrices with Adam for all else.
+        name: `adam`; `muon` for all matrices, or `muon-kernels` for those of convolutions, with Adam for all else.
         rate: Learning rate of Adam.
         muon_rate: Learning rate of Muon.
         beta2: Adam's second decay.
@@ -73,7 +73,7 @@ class OptimiserSettings:
         average: Decay of the moving average of the weights that is validated and saved; 0 for none.
     """
 
-    name: Literal["adam", "muon"] = "adam"
+    name: Literal["adam", "muon", "muon-kernels"] = "adam"
     rate: float = 3e-4
     muon_rate: float = 0.02
     beta2: float = 0.999
