@@ -60,6 +60,7 @@ def test_evaluate(answer: Callable[[], dict]) -> None:
     assert row["reads"] == 32
     assert row["speedup_vs_textbook"] == found["speedup_vs_textbook"] > 0
     assert row["seconds"]["vma"] > 0 < row["seconds"]["textbook"]
+    assert row["flops"]["textbook"] > row["flops"]["vma"] > 0
     peaks = row["peak_memory_bytes"]
     assert peaks.keys() == {"vma", "textbook"}
     assert all(peak is None or peak > 10_000_000 for peak in peaks.values())

@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import torch
@@ -12,11 +13,12 @@ from jaxtyping import Float
 from rich.table import Table
 from torch import Tensor
 
+from vma.bench.flops import count_flops
 from vma.bench.machine import peak_memory
 from vma.bench.machine import threads as using_threads
 from vma.bench.report import Result, present, seconds, size, table
 from vma.bench.textbook import Side
-from vma.bench.timing import Clock, Times, interleaved
+from vma.bench.timing import Clock, interleaved
 from vma.bench.workload import Workload, few_shot_preset, source
 from vma.evaluation.likelihood import bounds
 
@@ -102,20 +104,23 @@ def measure(task: Task, textbook_targets: int, repeats: int, clock: Clock) -> Re
     work = task.workload()
     loop = TextbookLoop(work, textbook_targets)
     check_bounds(work, loop)
-    times = interleaved({OURS: lambda: ours(work), KEYS: loop.keys, ROWS: loop.reads}, repeats, clock)
+    sides = {OURS: lambda: ours(work), KEYS: loop.keys, ROWS: loop.reads}
+    flops = {name: count_flops(run) for name, run in sides.items()}
+    times = interleaved(sides, repeats, clock)
     factor = task.targets / textbook_targets
     return {
         "memory": task.memory,
         "speedup_vs_textbook": times.ratio(KEYS, OURS) + factor * times.ratio(ROWS, OURS),
-        "seconds": {"vma": times.median(OURS), "textbook": textbook_seconds(times, factor)},
+        "seconds": {"vma": times.median(OURS), "textbook": in_all(times.median, factor)},
+        "flops": {"vma": flops[OURS], "textbook": in_all(flops.__getitem__, factor)},
         "peak_memory_bytes": {side: peak_in_child(task, side) for side in SIDES},
         **work.counts(),
     }
 
 
-def textbook_seconds(times: Times, factor: float) -> float:
-    """What the textbook loop takes for all targets."""
-    return times.median(KEYS) + factor * times.median(ROWS)
+def in_all(cost: Callable[[str], float | int], factor: float) -> float:
+    """What the textbook loop costs for all targets."""
+    return cost(KEYS) + factor * cost(ROWS)
 
 
 def ours(work: Workload) -> Float[Tensor, "batch"]:
@@ -198,6 +203,7 @@ def shown(found: Result) -> Table:
             seconds(row["seconds"]["vma"]),
             seconds(row["seconds"]["textbook"]),
             f"{row['speedup_vs_textbook']:.2f} ×",
+            f"{row['flops']['textbook'] / row['flops']['vma']:.2f} ×",
             *(size(row["peak_memory_bytes"][side] or 0) for side in SIDES),
             f"{row['unique_pairs']} of {row['reads']}",
             f"{row['unique_items']}",
@@ -206,7 +212,7 @@ def shown(found: Result) -> Table:
     ]
     settings = found["settings"]
     title = f"K = {settings['samples']} of {settings['targets']} targets, {settings['maps']} maps"
-    head = ("|M|", "vma", "textbook", "faster", "peak vma", "peak textbook", "pairs", "items")
+    head = ("|M|", "vma", "textbook", "faster", "operations", "peak vma", "peak textbook", "pairs", "items")
     return table(title, head, rows)
 
 
