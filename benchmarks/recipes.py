@@ -19,8 +19,8 @@ from typing import Annotated
 import torch
 import tyro
 
+from vma.bench.machine import threads
 from vma.files import write_atomically
-from vma.training.allocation import keep_memory
 from vma.training.loop import Trainer
 from vma.training.presets import PRESETS
 from vma.training.processes import Processes
@@ -53,16 +53,17 @@ RECIPES = {
     "+ rate 1e-3, warm-up, decay, average": recipe("paper", "adam", "pathwise"),
     "... + modern layers": recipe("modern", "adam", "pathwise"),
     "... + Muon": recipe("paper", "muon", "pathwise"),
+    "... + Muon on kernels": recipe("paper", "muon-kernels", "pathwise"),
     "... + DReG": recipe("paper", "adam", "dreg"),
-    "... + Muon + DReG": recipe("paper", "muon", "dreg"),
     "... + Muon on kernels + DReG": recipe("paper", "muon-kernels", "dreg"),
-    "... + modern + Muon": recipe("modern", "muon", "pathwise"),
     "... + modern + Muon + DReG": recipe("modern", "muon", "dreg"),
     "... + modern + Muon on kernels + DReG": recipe("modern", "muon-kernels", "dreg"),
-    "modern + Muon + DReG, K = 2": recipe("modern", "muon", "dreg", samples=2),
-    "modern + Muon + DReG, K = 8": recipe("modern", "muon", "dreg", samples=8),
-    "modern + Muon + DReG, reweighted wake-sleep": recipe("modern", "muon", "dreg", estimator="rws"),
-    "modern + Muon + DReG, distinct reads": recipe("modern", "muon", "dreg", estimator="without-replacement"),
+    "Muon on kernels + DReG, K = 2": recipe("paper", "muon-kernels", "dreg", samples=2),
+    "Muon on kernels + DReG, K = 8": recipe("paper", "muon-kernels", "dreg", samples=8),
+    "Muon on kernels + DReG, wake-sleep": recipe("paper", "muon-kernels", "dreg", estimator="rws"),
+    "Muon on kernels + DReG, distinct reads": recipe(
+        "paper", "muon-kernels", "dreg", estimator="without-replacement"
+    ),
 }
 
 
@@ -79,6 +80,7 @@ class Options:
         part: Which of the parts to do.
         parts: Into how many parts the runs are dealt out.
         join: Files of other parts, to be added.
+        only: Recipes to run; all if none is named.
     """
 
     path: Annotated[Path, tyro.conf.Positional]
@@ -89,6 +91,7 @@ class Options:
     part: int = 0
     parts: int = 1
     join: tuple[Path, ...] = ()
+    only: tuple[str, ...] = ()
 
 
 def run(name: str, seed: int, options: Options) -> dict[str, object]:
@@ -147,14 +150,14 @@ def write(path: Path, rows: list[dict[str, object]]) -> None:
 
 def main(options: Options) -> None:
     """All recipes with all seeds, seed by seed."""
-    torch.set_num_threads(1)
-    keep_memory()
-    rows = [row for path in (options.path, *options.join) for row in rows_of(path)]
-    done = {(row["recipe"], row["seed"]) for row in rows}
-    wanted = [(name, seed) for seed in options.seeds for name in RECIPES]
+    files = (options.path, *options.join)
+    done = {(row["recipe"], row["seed"]): row for path in files for row in rows_of(path)}
+    rows = list(done.values())
+    wanted = [(name, seed) for seed in options.seeds for name in options.only or RECIPES]
     for name, seed in wanted[options.part :: options.parts]:
         if (name, seed) not in done:
-            rows.append(run(name, seed, options))
+            with threads(1):
+                rows.append(run(name, seed, options))
             write(options.path, rows)
             print({key: rows[-1][key] for key in ("recipe", "seed", "updates", "valid_nll")}, flush=True)
     write(options.path, rows)

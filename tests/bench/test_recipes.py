@@ -1,0 +1,42 @@
+"""The comparison of recipes pairs its runs by seed, and goes on where it was cut."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from benchmarks import recipes
+from benchmarks.recipes import RECIPES, Options, main, summary
+
+
+def row(recipe: str, seed: int, nll: float) -> dict[str, object]:
+    return {"recipe": recipe, "seed": seed, "updates": 100 + seed, "valid_nll": nll}
+
+
+def test_gains_are_over_the_paper_with_the_same_seed() -> None:
+    other = list(RECIPES)[1]
+    rows = [row("paper", 0, 100.0), row("paper", 1, 110.0), row(other, 0, 95.0), row(other, 1, 103.0)]
+    paper, better = summary([*rows, row(other, 2, 1.0)])  # there is no run of the paper's with seed 2
+    assert paper["gain"] == 0.0
+    assert (better["seeds"], better["updates"], better["valid_nll"]) == (2, 100, 99.0)
+    assert better["gain"] == pytest.approx(6.0)
+    assert better["gain_error"] == pytest.approx(math.sqrt(2) / math.sqrt(2))
+
+
+def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, int]] = []
+
+    def run(name: str, seed: int, options: Options) -> dict[str, object]:
+        ran.append((name, seed))
+        return row(name, seed, 1.0)
+
+    monkeypatch.setattr(recipes, "run", run)
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    main(Options(first, seeds=(0, 1), part=0, parts=2))
+    main(Options(second, seeds=(0, 1), part=1, parts=2))
+    assert sorted(ran) == sorted((name, seed) for name in RECIPES for seed in (0, 1))
+    main(Options(first, seeds=(0, 1), join=(second,)))
+    assert len(ran) == 2 * len(RECIPES)
+    found = json.loads(first.read_text())
+    assert len(found["rows"]) == 2 * len(RECIPES)
+    assert [each["recipe"] for each in found["summary"]] == list(RECIPES)
