@@ -14,7 +14,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import tyro
@@ -137,6 +137,19 @@ def summary(rows: list[dict[str, object]]) -> list[dict[str, object]]:
     return found
 
 
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    """Lines of a table: for each recipe its updates, the NLL as time passes, and the gain over the paper's."""
+    lines = []
+    for found in summary(rows):
+        mine = [row["curve"] for row in rows if row["recipe"] == found["recipe"]]
+        curve = [
+            f"{sum(look['valid_nll'] for look in looks) / len(mine):.1f}" for looks in zip(*mine, strict=True)
+        ]
+        gain = f"{found['gain']:.1f} ± {found['gain_error']:.1f}".replace("-", "−")
+        lines.append(f"| {found['recipe']} | {found['updates']} | {' | '.join(curve)} | {gain} |")
+    return lines
+
+
 def rows_of(path: Path) -> list[dict[str, object]]:
     """The runs in a file; none if there is no file yet."""
     return json.loads(path.read_text())["rows"] if path.exists() else []
@@ -161,6 +174,7 @@ def main(options: Options) -> None:
             write(options.path, rows)
             print({key: rows[-1][key] for key in ("recipe", "seed", "updates", "valid_nll")}, flush=True)
     write(options.path, rows)
+    print("\n".join(table(rows)))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
 """The comparison of recipes pairs its runs by seed, and goes on where it was cut."""
 
 import json
-import math
 from pathlib import Path
 
 import pytest
 from benchmarks import recipes
-from benchmarks.recipes import RECIPES, Options, main, summary
+from benchmarks.recipes import RECIPES, Options, main, summary, table
 
 
 def row(recipe: str, seed: int, nll: float) -> dict[str, object]:
-    return {"recipe": recipe, "seed": seed, "updates": 100 + seed, "valid_nll": nll}
+    curve = [{"seconds": 1.0, "valid_nll": 2 * nll}, {"seconds": 2.0, "valid_nll": nll}]
+    return {"recipe": recipe, "seed": seed, "updates": 100 + seed, "valid_nll": nll, "curve": curve}
 
 
 def test_gains_are_over_the_paper_with_the_same_seed() -> None:
@@ -20,7 +20,8 @@ def test_gains_are_over_the_paper_with_the_same_seed() -> None:
     assert paper["gain"] == 0.0
     assert (better["seeds"], better["updates"], better["valid_nll"]) == (2, 100, 99.0)
     assert better["gain"] == pytest.approx(6.0)
-    assert better["gain_error"] == pytest.approx(math.sqrt(2) / math.sqrt(2))
+    assert better["gain_error"] == pytest.approx(1.0)  # gains of 5 and 7: their deviation √2, over √2
+    assert table(rows)[1] == f"| {other} | 100 | 198.0 | 99.0 | 6.0 ± 1.0 |"
 
 
 def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
