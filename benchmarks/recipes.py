@@ -1,6 +1,6 @@
 """How fast a model learns: the paper's set-up and modern alternatives, alone and together, at equal time.
 
-    python -m benchmarks.recipes results/recipes.json [--seconds 120] [--maps 16] [--seeds 0 1 2]
+    python -m benchmarks.recipes results/recipes.json [--seconds 120] [--maps 16] [--seeds 0 1 2] [--only NAME ...]
 
 Each recipe trains on Omniglot's training classes for the same number of seconds of one thread, by the processor's
 own clock, so that a busy machine does not count; its schedule follows that clock. What is compared is the NLL
@@ -120,14 +120,15 @@ def run(name: str, seed: int, options: Options) -> dict[str, object]:
 
 
 def summary(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    """For each recipe the mean over seeds, and the gain over the paper's recipe, paired by seed."""
-    paper = {row["seed"]: float(str(row["valid_nll"])) for row in rows if row["recipe"] == "paper"}
+    """For each recipe the mean over seeds, and the gain over the first recipe, paired by seed."""
+    names = [name for name in RECIPES if any(row["recipe"] == name for row in rows)]
+    first = {row["seed"]: float(str(row["valid_nll"])) for row in rows if row["recipe"] == names[0]}
     found = []
-    for name in RECIPES:
-        mine = [row for row in rows if row["recipe"] == name and row["seed"] in paper]
+    for name in names:
+        mine = [row for row in rows if row["recipe"] == name and row["seed"] in first]
         if mine:
             values = torch.tensor([float(str(row["valid_nll"])) for row in mine])
-            gains = torch.tensor([paper[row["seed"]] - float(str(row["valid_nll"])) for row in mine])
+            gains = torch.tensor([first[row["seed"]] - float(str(row["valid_nll"])) for row in mine])
             error = float(gains.std()) / math.sqrt(len(mine)) if len(mine) > 1 else math.nan
             updates = sum(int(str(row["updates"])) for row in mine) // len(mine)
             found.append({
@@ -138,7 +139,7 @@ def summary(rows: list[dict[str, object]]) -> list[dict[str, object]]:
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
-    """Lines of a table: for each recipe its updates, the NLL as time passes, and the gain over the paper's."""
+    """Lines of a table: for each recipe its updates, the NLL as time passes, and the gain over the first."""
     lines = []
     for found in summary(rows):
         mine = [row["curve"] for row in rows if row["recipe"] == found["recipe"]]

@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+import pytest
+from benchmarks.recipes import table
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -70,3 +73,26 @@ def test_the_lab_notes_state_what_the_adaptive_bound_gains() -> None:
     for row in json.loads((ROOT / "results/tighter-bound.json").read_text())["rows"]:
         assert f"| {row['samples']} |" in notes
         assert plus_minus(row["gain"], 2) in notes
+
+
+@pytest.mark.parametrize(("file", "runs"), [("recipes", 39), ("recipes-32", 6)])
+def test_the_lab_notes_state_how_fast_each_recipe_learns(file: str, runs: int) -> None:
+    notes = (ROOT / "docs/lab-notes.md").read_text()
+    rows = json.loads((ROOT / f"results/{file}.json").read_text())["rows"]
+    assert len(rows) == runs
+    for line in table(rows):
+        assert line in notes
+
+
+def test_the_readme_states_the_measured_speed() -> None:
+    text = (ROOT / "README.md").read_text().replace("\n", " ")
+    step, evaluate = (
+        json.loads((ROOT / f"results/bench-{name}.json").read_text()) for name in ("step-64", "evaluate")
+    )
+    assert f"{step['speedup_vs_textbook']:.1f} times less time than the paper written down literally" in text
+    assert (
+        f"{step['speedup_vs_per_target_memory']:.1f} times less than with a memory for every target" in text
+    )
+    assert f"at {step['fraction_of_sgemm']:.2f} of the speed of a plain matrix product" in text
+    (small,) = [row for row in evaluate["rows"] if row["memory"] == 32]
+    assert f"K = 1000 takes {small['speedup_vs_textbook']:.1f} times less (|M| = 32)" in text
