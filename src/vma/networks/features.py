@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class ItemFeatures:
-    """Everything that depends on m alone, computed once per unique item.
+    """What p(z|m) and p(x|m,z) need of m alone, computed once per unique item.
 
     A layer on a concatenation is the sum of two layers, W[h, f_m] = W_h h + W_m f_m, so what is kept here is
     W_m f_m: a pair adds its own half to it.
