@@ -29,17 +29,20 @@ def sweep(kind: str, run: Run) -> dict[str, Any]:
     evaluation = classes_sweep(open_subject(run), question)
     rows = [evaluation.unit(number) for number in range(evaluation.units)]
     shots = evaluation.about["shots"]
-    nll = {classes: pool(rows, (classes, shots))["nll"] for classes in CLASSES}
+    pooled = {classes: pool(rows, (classes, shots)) for classes in CLASSES}
     points = evaluation.summary(rows)["points"]
     print(kind, *(f"C={p['classes']}: {p['nll']['value']:.1f}" for p in points), sep="  ", flush=True)
-    return {"model": kind, **evaluation.about["model"], "shots": shots, "points": points, "nll": nll}
+    return {"model": kind, **evaluation.about["model"], "shots": shots, "points": points, "pooled": pooled}
 
 
 def against(model: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
     """The model without its single values, and how far it is above the first one, paired by target."""
-    pairs = {c: zip(model["nll"][c], first["nll"][c], strict=True) for c in CLASSES}
-    above = {str(c): asdict(mean_of([ours - theirs for ours, theirs in pairs[c]])) for c in CLASSES}
-    kept = {key: value for key, value in model.items() if key != "nll"}
+    above = {}
+    for c in CLASSES:
+        (ours, groups), (theirs, _) = model["pooled"][c], first["pooled"][c]
+        differences = [one - other for one, other in zip(ours["nll"], theirs["nll"], strict=True)]
+        above[str(c)] = asdict(mean_of(differences, groups))
+    kept = {key: value for key, value in model.items() if key != "pooled"}
     return {**kept, "above_first": above}
 
 

@@ -181,7 +181,7 @@ class Textbook(nn.Module):
         log_p_z, log_q_z, log_p_x = (row.unflatten(0, shape) for row in rows)
         mass = noise.new_full(shape, -math.log(shape[1]))
         log_p_a, log_q_a = p_a.log_prob(addresses), q_a.log_prob(addresses)
-        return BoundTerms(log_p_a, log_q_a, log_p_z, log_q_z, log_p_x, mass, z=z)
+        return BoundTerms(log_p_a, log_q_a, log_p_z, log_q_z, log_p_x, mass, z=z, q_z_held=detach_q_z)
 
     def rows(
         self,

@@ -37,9 +37,10 @@ def compare(subject: Subject, samples: int) -> dict[str, Any]:
              for e in episodes]
         ).double()  # fmt: skip
         seconds[sampling] = round(time.process_time() - began, 2)
+    groups = [(number, label) for number, e in enumerate(episodes) for label in e.target_labels.tolist()]
     gain = (found["adaptive"] - found["independent"]).tolist()
-    nll = {sampling: asdict(mean_of((-found[sampling]).tolist())) for sampling in SAMPLINGS}
-    return {"samples": samples, "nll": nll, "gain": asdict(mean_of(gain)), "seconds": seconds}
+    nll = {sampling: asdict(mean_of((-found[sampling]).tolist(), groups)) for sampling in SAMPLINGS}
+    return {"samples": samples, "nll": nll, "gain": asdict(mean_of(gain, groups)), "seconds": seconds}
 
 
 def main(run: Run, path: Path) -> None:

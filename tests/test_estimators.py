@@ -19,7 +19,17 @@ from tests.oracles import (
     small_mlp,
     tuples,
 )
-from vma import ESTIMATORS, VMA, AddressDistribution, BoundTerms, Memory, elbo, estimate, multi_sample_bound
+from vma import (
+    ESTIMATORS,
+    VMA,
+    AddressDistribution,
+    BoundTerms,
+    InputError,
+    Memory,
+    elbo,
+    estimate,
+    multi_sample_bound,
+)
 from vma.estimators import Estimate
 from vma.estimators.reinforce import nvil, reinforce
 from vma.estimators.rws import rws
@@ -160,7 +170,7 @@ def gaussian_terms(mean: Tensor, log_std: Tensor, noise: Tensor, detach: bool) -
     zero = torch.zeros_like(log_joint)
     mass = torch.full_like(log_joint, -math.log(noise.shape[1]))
     log_q_z = (q_z.detach() if detach else q_z).log_prob(z)
-    return BoundTerms(zero, zero, log_joint, log_q_z, zero, mass, z=z), theta
+    return BoundTerms(zero, zero, log_joint, log_q_z, zero, mass, z=z, q_z_held=detach), theta
 
 
 @pytest.mark.parametrize("name", ["vimco", "rws", "reinforce"])
@@ -179,6 +189,17 @@ def test_dreg_has_the_same_expected_gradient_as_the_pathwise_one(name: str) -> N
     torch.testing.assert_close(gradients["dreg"], gradients["pathwise"], rtol=0, atol=EXACT)
 
 
+def test_dreg_refuses_terms_that_it_would_be_wrong_for() -> None:
+    mean, log_std = torch.tensor([0.4]).requires_grad_(), torch.tensor([-0.3]).requires_grad_()
+    noise = torch.randn(3, 2, 1)
+    with pytest.raises(InputError, match="detach_q_z=True"):
+        estimate(gaussian_terms(mean, log_std, noise, False)[0], "vimco", "dreg")
+    terms, _ = gaussian_terms(mean, log_std, noise, True)
+    estimate(terms, "vimco", "dreg")
+    with pytest.raises(InputError, match="make new ones"):
+        estimate(terms, "rws", "dreg")
+
+
 def test_dreg_lowers_the_variance_of_the_encoder_gradient() -> None:
     """At the optimum of q the doubly reparameterised gradient has no variance at all."""
     mean, log_std = torch.tensor([0.3]).requires_grad_(), torch.tensor([math.log(1.2)]).requires_grad_()
@@ -191,6 +212,7 @@ def test_dreg_lowers_the_variance_of_the_encoder_gradient() -> None:
             terms = BoundTerms(
                 terms.log_p_a, terms.log_q_a, terms.log_p_z - theta[1] * torch.sin(terms.z[..., 0]),
                 terms.log_q_z, terms.log_p_x, terms.log_mass, z=terms.z,
+                q_z_held=terms.q_z_held,
             )  # fmt: skip
             rows.append(flat_gradient(estimate(terms, "vimco", latent_gradient).surrogate, [mean, log_std]))
         spread[latent_gradient] = torch.stack(rows).std(0).max()

@@ -15,6 +15,7 @@ from tests.oracles import (
 )
 from vma import VMA, ModelConfig, estimate
 from vma.networks.convolutional import Pyramid, scales
+from vma.networks.features import add_half
 from vma.networks.layers import Norm, convolution, transposed
 from vma.reads import Reads, gather, independent, straight_through
 
@@ -96,10 +97,30 @@ def test_gather_brings_each_row_home() -> None:
     assert rows.reads.tolist() == [1, 3, 4, 0, 2, 5]
     assert rows.read_target.tolist() == [0, 1, 1, 0, 0, 1]
     assert rows.to_reads(rows.items).tolist() == [2, 2, 2, 7, 7, 9]
-    assert rows.to_reads(rows.items, slice(3, 5)).tolist() == [7]
     pairs = torch.stack((rows.pair_target, rows.items_of_pairs(rows.items)), 1)
     assert pairs.tolist() == [[0, 2], [1, 2], [0, 7], [1, 9]]
     assert rows.pairs_to_reads(pairs).tolist() == [[0, 2], [1, 2], [1, 2], [0, 7], [0, 7], [1, 9]]
+
+
+@pytest.mark.parametrize("part", [slice(0, 6), slice(1, 4), slice(3, 5), slice(5, 6)])
+def test_halves_are_rows_of_reads_with_a_gradient_and_of_items_without(part: slice) -> None:
+    rows = gather(Reads(torch.tensor([[7, 2, 7], [2, 2, 9]]), torch.zeros(2, 3)))
+    (each,), nothing = rows.halves((rows.items,), part)
+    assert nothing is None
+    assert each.tolist() == [2, 2, 2, 7, 7, 9][part]
+    with torch.no_grad():
+        (items,), repeats = rows.halves((rows.items,), part)
+    assert repeats is not None
+    assert all(repeats)
+    assert items.unique().tolist() == items.tolist()
+    assert items.repeat_interleave(torch.tensor(repeats)).tolist() == each.tolist()
+
+
+def test_a_half_is_added_to_each_of_its_reads() -> None:
+    y, half = torch.randn(6, 3, 2, 2), torch.randn(3, 3, 2, 2)
+    wanted = y + half[[0, 0, 0, 1, 2, 2]]
+    assert torch.equal(add_half(y.clone(), half, [3, 1, 2]), wanted)
+    assert torch.equal(add_half(y.clone(), half[[0, 0, 0, 1, 2, 2]], None), wanted)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 5])
@@ -116,16 +137,18 @@ def test_blocks_of_a_gather_hold_every_read_once(size: int) -> None:
     assert torch.equal(found.view(6, 9), addresses)
 
 
+@pytest.mark.parametrize("gradient", [True, False])
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
-def test_chunks_give_the_same_terms(config: ModelConfig) -> None:
-    """Also where all reads of a chunk are of one item, whose row is then not repeated."""
+def test_chunks_give_the_same_terms(config: ModelConfig, gradient: bool) -> None:
+    """Also without a gradient, where an item's rows are not repeated for its reads."""
     model = VMA(config)
     x, memory = episode(config, 3, 4)
     chosen, p_a, q_a = distributions(model, x, memory)
     reads, noise = independent(q_a, 9, chosen), torch.randn(3, 9, config.latent)
     whole = model.terms_at(x, chosen, p_a, q_a, reads, noise)
-    for chunk in (1, 2, 5):
-        parts = model.terms_at(x, chosen, p_a, q_a, reads, noise, chunk=chunk)
+    for chunk in (0, 1, 2, 5):
+        with torch.set_grad_enabled(gradient):
+            parts = model.terms_at(x, chosen, p_a, q_a, reads, noise, chunk=chunk)
         for name in ("log_p_z", "log_q_z", "log_p_x", "kl_z", "z"):
             torch.testing.assert_close(getattr(parts, name), getattr(whole, name), rtol=1e-11, atol=1e-11)
 
@@ -189,13 +212,15 @@ def test_norm_of_a_constant_is_finite() -> None:
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("inputs", "outputs"), [(1, 5), (5, 1), (4, 6)])
 def test_convolutions_are_convolutions(inputs: int, outputs: int, bias: bool) -> None:
-    """Those from and to one map are products of matrices: values and gradients are torch's."""
+    """Those from and to one map are products of matrices, another one without a gradient: all is as torch's."""
     layer = convolution(inputs, outputs, bias=bias)
     h = torch.randn(3, inputs, 5, 7).contiguous(memory_format=torch.channels_last).requires_grad_()
     if bias:
         torch.nn.init.normal_(layer.bias)
     results = layer(h), torch.nn.functional.conv2d(h, layer.weight, layer.bias, padding=1)
     torch.testing.assert_close(*results, rtol=1e-11, atol=1e-11)
+    with torch.no_grad():
+        torch.testing.assert_close(layer(h), results[1], rtol=1e-11, atol=1e-11)
     weights, wanted = torch.randn_like(results[0]), (h, *layer.parameters())
     gradients = [torch.autograd.grad((result * weights).sum(), wanted) for result in results]
     for found, expected in zip(*gradients, strict=True):

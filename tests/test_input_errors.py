@@ -1,6 +1,8 @@
 """A user's mistake gets one clear sentence."""
 
+import math
 import re
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +13,9 @@ from tests.oracles import bits, episode, small_convolutional, small_mlp
 from vma import ESTIMATORS, VMA, InputError, Memory, ModelConfig, estimate
 from vma.checks import check_samples
 from vma.config import config_from
+from vma.evaluation import bounds
 from vma.memory import choose_memory
+from vma.models import build_model
 from vma.similarity import SIMILARITIES
 
 
@@ -40,6 +44,8 @@ MEMORIES: dict[str, tuple[Callable[[], object], str]] = {
     "infinite": (lambda: Memory.of(with_value(float("inf"))), "infinite"),
     "labels": (lambda: Memory.of(bits(2, 4, 4), labels=[1]), "2 items but 1 labels"),
     "label table": (lambda: Memory.of(bits(2, 4, 4), labels=[[1], [2]]), "one value per memory item"),
+    "broken labels": (lambda: Memory.of(bits(2, 4, 4), labels=[0.5, 1]), "labels must be whole numbers"),
+    "a mask of numbers": (lambda: Memory.of(bits(2, 4, 4), mask=[1, 7]), "mask must be true or false"),
     "complex": (lambda: Memory.of(bits(2, 4, 4) * 1j), "real numbers"),
     "text": (lambda: Memory.of("cats"), "must be an array or a tensor"),
     "ragged": (lambda: Memory.of([[[0.0]], [[0.0, 1.0]]]), "must be an array or a tensor"),
@@ -81,7 +87,7 @@ def test_targets_and_memories_of_another_kind() -> None:
         choose_memory(memory.items, None, (4, 4), x)
     with pytest.raises(InputError, match="memory items hold NaN"):
         model(x, Memory(torch.full((2, 4, 4), torch.nan)))
-    with pytest.raises(InputError, match=r"K >= 2 samples, not 4.0"):
+    with pytest.raises(InputError, match=r"needs a whole number of samples K, not 4.0"):
         check_samples(4.0, 2, "This")
     with pytest.raises(InputError, match="whole numbers from 0 to 2"):
         model.sample(memory, addresses=[0.5])
@@ -105,10 +111,56 @@ def test_one_sample_where_two_are_needed(name: str) -> None:
         estimate(model.terms(x, memory, 1), name)
 
 
+def test_samples_that_are_no_number() -> None:
+    for wrong in (4.0, "4", True, None):
+        with pytest.raises(InputError, match="A bound needs a whole number of samples K"):
+            check_samples(wrong, 1, "A bound")
+    check_samples(np.int64(4), 1, "A bound")
+
+
+def test_arrays_of_numpy_are_as_good_as_others() -> None:
+    model, x, memory = model_and_episode()
+    source = torch.Generator().manual_seed(0)
+    wanted = model.bound(x, memory, 4, generator=source)
+    flipped, fixed = x.numpy()[:, ::-1, :].copy()[:, ::-1, :], memory.items.numpy().copy()
+    fixed.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        source.manual_seed(0)
+        found = model.bound(flipped, Memory.of(fixed), 4, generator=source)
+    assert torch.equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_of_half_precision(dtype: torch.dtype) -> None:
+    model, x, memory = model_and_episode()
+    with pytest.raises(InputError, match=r"too coarse for a bound: call model.float\(\)"):
+        model.to(dtype)(x, memory)
+
+
+def test_a_network_of_one_map_works() -> None:
+    model = VMA(small_convolutional(maps=1))
+    x, memory = episode(model.config, 2, 3)
+    assert bool(model.bound(x, memory, 2).isfinite().all())
+
+
+@pytest.mark.parametrize("kind", ["vma", "soft-attention", "gmn"])
+def test_every_model_with_a_memory_checks_it(kind: str) -> None:
+    model = build_model(small_convolutional(model=kind))
+    x, memory = episode(model.config, 2, 3)
+    assert memory is not None
+    with pytest.raises(InputError, match="NaN"):
+        model.bound(x, Memory(memory.items * math.nan))
+    with pytest.raises(InputError, match="divide 8-bit images by 255"):
+        model.bound(x, Memory(memory.items * 255))
+
+
 def test_no_samples_at_all() -> None:
     model, x, memory = model_and_episode()
     with pytest.raises(InputError, match="K >= 1"):
         model.terms(x, memory, 0)
+    with pytest.raises(InputError, match="K >= 1"):
+        bounds(model, x, memory, 0)
     with pytest.raises(InputError, match="K >= 1"):
         model.sample(memory, 0)
     with pytest.raises(InputError, match="numbers from 0 to 2"):

@@ -29,6 +29,7 @@ class BoundTerms:
         q_a: The posterior q(a|x), if known.
         z: The sampled z, through which gradients reach q(z|m,x); only `dreg` looks at it.
         log_rest: Log of q(a|x)'s mass on addresses that were not read; only `without-replacement` needs it.
+        q_z_held: Whether log q(z|m_a,x) has a gradient through z alone, as `dreg` asks.
     """
 
     log_p_a: Float[Tensor, "batch samples"]
@@ -42,6 +43,7 @@ class BoundTerms:
     q_a: AddressDistribution | None = None
     z: Float[Tensor, "batch samples latent"] | None = None
     log_rest: Float[Tensor, "batch"] | None = None
+    q_z_held: bool = False
 
     def join(self, other: "BoundTerms") -> "BoundTerms":
         """The reads of both, in proportion to their numbers: Σ_k mass_k w_k is the mean of the two sums."""
@@ -50,7 +52,8 @@ class BoundTerms:
         joined = {name: torch.cat((getattr(self, name), getattr(other, name)), 1) for name in names}
         masses = [each.log_mass + math.log(each.samples) - total for each in (self, other)]
         kl_z = None if self.kl_z is None or other.kl_z is None else torch.cat((self.kl_z, other.kl_z), 1)
-        return BoundTerms(**joined, log_mass=torch.cat(masses, 1), kl_z=kl_z, p_a=self.p_a, q_a=self.q_a)
+        known = {"kl_z": kl_z, "p_a": self.p_a, "q_a": self.q_a}
+        return BoundTerms(**joined, log_mass=torch.cat(masses, 1), **known)  # type: ignore[arg-type]
 
     @property
     def samples(self) -> int:

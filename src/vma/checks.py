@@ -1,8 +1,10 @@
 """Checks of what a user hands in: one clear sentence instead of a traceback from deep inside torch."""
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,6 +27,8 @@ def as_images(name: str, images: Any, dtype: torch.dtype | None = None) -> Tenso
 
 def as_tensor(name: str, values: Any) -> Tensor:
     """`values` as a tensor; whatever torch cannot turn into one is named."""
+    if isinstance(values, np.ndarray) and (min(values.strides, default=0) < 0 or not values.flags.writeable):
+        values = values.copy()  # torch can share neither
     try:
         tensor = torch.as_tensor(values)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -58,6 +62,11 @@ def check_shape(name: str, tensor: Tensor, expected: Sequence[int]) -> None:
 
 def as_targets(x: Any, shape: Sequence[int], like: Tensor) -> Tensor:
     """Targets x of the model's image `shape`, at least one, with the type and on the device of `like`."""
+    if like.dtype in (torch.float16, torch.bfloat16):
+        kind = str(like.dtype).removeprefix("torch.")
+        raise InputError(
+            f"The weights are in {kind}, too coarse for a bound: call model.float(); for speed, torch.autocast."
+        )
     images = as_images("targets", x)
     check_shape("targets", images, shape)
     if len(images) == 0:
@@ -67,5 +76,21 @@ def as_targets(x: Any, shape: Sequence[int], like: Tensor) -> Tensor:
 
 def check_samples(samples: Any, least: int, what: str) -> None:
     """Refuse a number of samples K that `what` cannot work with."""
-    if not isinstance(samples, int) or samples < least:
+    if not is_whole(samples):
+        raise InputError(f"{what} needs a whole number of samples K, not {samples!r}.")
+    if samples < least:
         raise InputError(f"{what} needs K >= {least} samples, not {samples}.")
+
+
+def is_whole(value: Any) -> bool:
+    """Whether `value` is a whole number of Python or NumPy."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_counts(question: object, **least: int) -> None:
+    """Refuse a question of which an attribute, or a number of a list, is less than its `least`."""
+    for name, fewest in least.items():
+        given = getattr(question, name)
+        for value in given if isinstance(given, tuple) else (given,):
+            if value < fewest:
+                raise InputError(f"{name} must be {fewest} or more, not {value}.")

@@ -96,6 +96,9 @@ class Memory:
         return replace(self, items=self.items.to(target), labels=move[0], mask=move[1])
 
 
+KINDS = {torch.int64: "whole numbers", torch.bool: "true or false"}
+
+
 def per_item(name: str, values: Any, dtype: torch.dtype) -> Tensor | None:
     """Optional `values`, one per item, as a tensor."""
     if values is None:
@@ -103,6 +106,8 @@ def per_item(name: str, values: Any, dtype: torch.dtype) -> Tensor | None:
     tensor = as_tensor(name, values)
     if tensor.ndim != 1:
         raise InputError(f"{name} must be a list with one value per memory item.")
+    if not bool((tensor.to(dtype) == tensor).all()):
+        raise InputError(f"{name} must be {KINDS[dtype]}, one per memory item.")
     return tensor.to(dtype)
 
 

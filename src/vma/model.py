@@ -140,6 +140,7 @@ class VMA(nn.Module):
             q_a=q_a,
             z=z,
             log_rest=reads.log_rest,
+            q_z_held=detach_q_z,
         )
 
     def encode(
@@ -167,11 +168,10 @@ class VMA(nn.Module):
         features = self.networks.items(memory.read(block.items))
 
         def log_p_x(part: slice) -> Tensor:
-            item = features.read_decoder(lambda half: block.to_reads(half, part))
-            logits = self.networks.decode(z[part], item)
+            logits = self.networks.decode(z[part], *block.halves(features.decoder, part))
             return bernoulli_log_prob(x[block.read_target[part]], logits.unsqueeze(1)).squeeze(1)
 
-        return block.to_reads(features.prior).expand(len(z), -1), in_chunks(log_p_x, len(z), chunk)
+        return block.to_reads(features.prior), in_chunks(log_p_x, len(z), chunk)
 
     def forward(
         self,
@@ -257,7 +257,7 @@ class VMA(nn.Module):
         items, rows = a.unique(return_inverse=True)
         features = self.networks.items(memory.read(items))
         z = DiagonalGaussian.of_statistics(features.prior[rows]).sample(noise)
-        item = features.read_decoder(lambda half: half.index_select(0, rows))
+        item = tuple(half.index_select(0, rows) for half in features.decoder)
         return self.networks.decode(z, item).sigmoid()
 
 

@@ -79,6 +79,9 @@ class HardGather:
 
     def blocks(self, size: int) -> Iterable["HardGather"]:
         """Blocks of at most `size` items with all their pairs and reads; all in one where `size` is 0."""
+        if not size:
+            yield self
+            return
         for part in slices(len(self.items), size):
             ends = torch.tensor([part.start, part.stop], device=self.items.device)
             first, last = torch.searchsorted(self.read_item, ends).tolist()
@@ -98,10 +101,20 @@ class HardGather:
         """Number of unique (target, address) pairs."""
         return len(self.pair_target)
 
-    def to_reads(self, of_items: Tensor, part: slice = ALL) -> Tensor:
-        """One row per read, from one row per item; a single row where all reads of the `part` are of one item."""
+    def to_reads(self, of_items: Tensor) -> Tensor:
+        """One row per read, from one row per item."""
+        return of_items.index_select(0, self.read_item)
+
+    def halves(
+        self, of_items: tuple[Tensor, ...], part: slice
+    ) -> tuple[tuple[Tensor, ...], list[int] | None]:
+        """Rows for the reads of `part`: one per read or, where there is no gradient, one per item and its reads."""
         rows = self.read_item[part]
-        return of_items.index_select(0, rows[:1] if bool(rows[0] == rows[-1]) else rows)
+        if torch.is_grad_enabled():
+            return tuple(half.index_select(0, rows) for half in of_items), None
+        items, counts = rows.unique_consecutive(return_counts=True)
+        first, last = items[[0, -1]].tolist()
+        return tuple(half[first : last + 1] for half in of_items), counts.tolist()
 
     def items_of_pairs(self, of_items: Tensor, part: slice = ALL) -> Tensor:
         """One row per pair, from one row per item."""
@@ -147,6 +160,10 @@ class StraightThroughGather:
     def to_reads(self, of_items: Tensor, part: slice = ALL) -> Tensor:
         """One row per read, from one row per item."""
         return torch.tensordot(self.choice[part], of_items, dims=1)
+
+    def halves(self, of_items: tuple[Tensor, ...], part: slice) -> tuple[tuple[Tensor, ...], None]:
+        """One row for each read of `part`."""
+        return tuple(self.to_reads(half, part) for half in of_items), None
 
     def items_of_pairs(self, of_items: Tensor, part: slice = ALL) -> Tensor:
         """One row per pair, which is a read, from one row per item."""

@@ -21,6 +21,11 @@ from vma.training.runs import Run
 HERE = Processes(0, 1, torch.device("cpu"))
 
 
+def here() -> str:
+    """As many threads as there are, so that none are left changed."""
+    return str(torch.get_num_threads())
+
+
 def counting(calls: list[int], fails_at: int = -1, units: int = 5) -> Evaluation:
     def unit(number: int) -> dict[str, Any]:
         if number == fails_at:
@@ -101,7 +106,9 @@ def test_every_question_can_be_asked_from_the_shell(
     question: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     torch.set_default_dtype(torch.float32)
-    evaluate_command([str(run.folder), question, *BRIEF[question], "--out", str(tmp_path), "--threads", "1"])
+    evaluate_command(
+        [str(run.folder), question, *BRIEF[question], "--out", str(tmp_path), "--threads", here()]
+    )
     path = Path(capsys.readouterr().out.split("The answer:")[1].replace("\n", "").strip())
     found = json.loads(path.read_text())
     assert found["evaluation"] == question
@@ -111,13 +118,42 @@ def test_every_question_can_be_asked_from_the_shell(
     assert found["command"].startswith("vma evaluate")
 
 
+MISTAKES = {
+    "no samples": ("nll", ["--samples", "0"], "samples must be 1 or more, not 0"),
+    "no episodes": ("nll", ["--episodes", "0"], "episodes must be 1 or more, not 0"),
+    "a negative seed": ("nll", ["--seed", "-1"], "seed must be 0 or more, not -1"),
+    "too many classes": ("classes", ["--classes", "5000"], "fewer than any of .5000.: ask for fewer"),
+    "a negative number": ("classes", ["--classes", "2", "-1"], "classes must be 0 or more, not -1"),
+    "no shots": ("shots", ["--shots", "0"], "1 or more items of each class"),
+    "nothing to look at": ("posterior", ["--episodes", "0"], "episodes must be 1 or more"),
+    "no rows": ("samples", ["--rows", "0"], "rows must be 1 or more"),
+    "an empty memory": ("samples", ["--shots", "0"], "shots must be 1 or more"),
+    "no trials": ("classify", ["--trials", "0"], "trials must be 1 or more"),
+}
+
+
+@pytest.mark.parametrize(("question", "arguments", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_questions_that_make_no_sense(question: str, arguments: list[str], message: str, run: Run) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate_command([str(run.folder), question, *arguments, "--threads", here()])
+
+
+def test_shots_named_twice_are_asked_once(run: Run, tmp_path: Path) -> None:
+    torch.set_default_dtype(torch.float32)
+    few = ["--classes", "5", "--samples", "2", "--out", str(tmp_path), "--threads", here()]
+    evaluate_command([str(run.folder), "shots", "--shots", "2", "2", "1", *few])
+    found = json.loads(next(tmp_path.glob("shots-*.json")).read_text())
+    assert [point["shots"] for point in found["results"]["points"]] == [2, 1]
+    assert found["shots"] == [2, 1]
+
+
 @pytest.mark.parametrize(
     "name", ["omniglot-vae", "omniglot-soft", "gmn-gmn", "mnist-recall", "mnist-learned-64"]
 )
 def test_every_kind_of_model_has_a_likelihood(name: str, tmp_path: Path) -> None:
     folder = fit(tiny(name), tmp_path / "run").folder
     torch.set_default_dtype(torch.float32)
-    few = ["--episodes", "2", "--targets", "2", "--samples", "3", "--out", str(tmp_path), "--threads", "1"]
+    few = ["--episodes", "2", "--targets", "2", "--samples", "3", "--out", str(tmp_path), "--threads", here()]
     evaluate_command([str(folder), "nll", *few])
     assert len(list(tmp_path.glob("nll-*.json"))) == 1
 

@@ -51,8 +51,8 @@ def test_the_curve_of_a_run_is_its_metrics(laboratory: Laboratory) -> None:
 
 def test_differences_are_paired_by_target() -> None:
     rows = [
-        {"a": {"nll": [10.0, 50.0]}, "b": {"nll": [11.0, 51.5]}},
-        {"a": {"nll": [90.0]}, "b": {"nll": [90.5]}},
+        {"models": {"a": {"nll": [10.0, 50.0]}, "b": {"nll": [11.0, 51.5]}}, "groups": [0, 1]},
+        {"models": {"a": {"nll": [90.0]}, "b": {"nll": [90.5]}}, "groups": [1]},
     ]
     found = compared(rows)
     assert found["number_of_targets"] == 3

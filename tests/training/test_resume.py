@@ -4,14 +4,17 @@ import os
 import random
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 
 from tests.training.small import attempt, child, ending, fit, losses, mortal_attempt, small
+from vma import ModelConfig
 from vma.training.checkpoint import read_progress
 from vma.training.runs import Run
+from vma.training.settings import OptimiserSettings
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +64,20 @@ def test_killed_while_writing_a_file_it_ends_the_same(
     assert ending(child(attempt, folder)) == 0
     assert_same(Run(folder), uninterrupted)
     assert list(folder.glob(".*")) == []
+
+
+@pytest.mark.parametrize("style", ["paper", "modern"])
+@pytest.mark.parametrize("optimiser", ["adam", "muon", "muon-kernels"])
+def test_convolutional_networks_go_on_the_same(optimiser: str, style: str, tmp_path: Path) -> None:
+    """Kernels lie in memory otherwise than a checkpoint holds them; so must what the optimiser knows of them."""
+    settings = small(
+        model=ModelConfig(height=16, width=16, maps=8, hidden=(12,), latent=4, matching=8, style=style),
+        optimiser=OptimiserSettings(name=optimiser, rate=2e-3, average=0.9),
+        updates=12,
+    )
+    whole = fit(settings, tmp_path / "whole")
+    fit(replace(settings, updates=6), tmp_path / "parts")
+    assert_same(fit(settings, tmp_path / "parts", resume=True), whole)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -11,12 +11,12 @@ from vma.baselines.latent_model import WITHOUT_SCORE, LatentModel
 from vma.baselines.matching import Controller, Entries, query_network
 from vma.baselines.networks import decoder, features
 from vma.bounds import BoundTerms, multi_sample_bound
-from vma.checks import as_tensor, check_samples, check_shape
+from vma.checks import as_tensor, check_samples
 from vma.config import ModelConfig
 from vma.errors import InputError
 from vma.estimators import Estimate, estimate
 from vma.latents import DiagonalGaussian
-from vma.memory import Memory
+from vma.memory import Memory, choose_memory
 from vma.networks.mlp import HEAD_SCALE, perceptron
 from vma.similarity import similarity
 
@@ -77,9 +77,8 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         if memory is None:
             nothing = torch.zeros((1, 0), dtype=torch.bool, device=pseudo.device)
             return self.sets(pseudo.new_zeros(1, 0, len(pseudo)), nothing)
-        check_shape("memory items", memory.items, self.config.item_shape)
-        items, mask = memory.to(pseudo).items, memory.in_use().to(pseudo.device)
-        return self.sets(self.features(items).unsqueeze(0), mask.unsqueeze(0))
+        memory = choose_memory(memory, None, self.config.item_shape, pseudo)
+        return self.sets(self.features(memory.items).unsqueeze(0), memory.in_use().unsqueeze(0))
 
     def sets(
         self,

@@ -123,6 +123,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
             log_mass=torch.full_like(log_p_x, -math.log(noise.shape[1])),
             kl_z=q_z.kl(p_z).expand(log_p_x.shape),
             z=z,
+            q_z_held=detach_q_z,
         )
 
     def forward(

@@ -4,6 +4,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vma.bounds import BoundTerms
+from vma.errors import InputError
 
 
 def doubly_reparameterise(terms: BoundTerms, objective: str) -> None:
@@ -13,7 +14,13 @@ def doubly_reparameterise(terms: BoundTerms, objective: str) -> None:
     alone, with weight ω_k; a hook on z multiplies by the other ω_k. For the ELBO, whose weights are constant,
     nothing is multiplied, which is the "sticking the landing" gradient.
     """
-    if objective != "multi-sample" or terms.z is None or not terms.z.requires_grad:
+    if terms.z is None or not terms.z.requires_grad:
+        return
+    if not terms.q_z_held:
+        raise InputError("`dreg` needs terms that hold q(z|m,x) fixed: make them with detach_q_z=True.")
+    if terms.z._backward_hooks:
+        raise InputError("These terms have been given to `dreg` before: make new ones for another estimate.")
+    if objective != "multi-sample":
         return
     weights = terms.weights.unsqueeze(-1)
 

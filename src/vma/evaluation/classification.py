@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vma.addressing import AddressDistribution
+from vma.checks import check_counts
 from vma.data.episode import EpisodeTensors
 from vma.episodes import EpisodeSampler
 from vma.errors import InputError
@@ -51,8 +52,7 @@ def classify(subject: Subject, question: ClassificationQuestion) -> Evaluation:
     model = subject.model
     if not isinstance(model, VMA) or model.config.learned_items:
         raise InputError(f"Only a model with a raw memory can classify, not a {model.config.model}.")
-    if question.trials < 1:
-        raise InputError(f"Classification needs 1 or more trials, not {question.trials}.")
+    check_counts(question, trials=1, samples=0, seed=0)
     blocks = -(-question.trials // TRIALS)
 
     def unit(number: int) -> Row:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from vma.checks import check_counts
 from vma.episodes import BatchSampler, Episode, EpisodeSampler, RecallSampler
 from vma.evaluation.likelihood import measures
 from vma.evaluation.statistics import mean_of
@@ -14,6 +15,9 @@ from vma.evaluation.subject import Subject
 from vma.evaluation.units import Evaluation, Row
 from vma.memory import Memory
 from vma.model import VMA
+
+# Part of what a question is about: answers with errors of another kind are not taken for it.
+BY_CLASS = {"errors": "targets of a class and episode are one group"}
 
 
 @dataclass(frozen=True)
@@ -47,17 +51,21 @@ class EpisodeQuestion:
 
 def nll(subject: Subject, question: EpisodeQuestion) -> Evaluation:
     """The evaluation that answers `question`."""
+    check_counts(question, episodes=1, classes=0, targets=0, shots=0, distractors=0, samples=1, seed=0)
     sampler = open_sampler(subject, question)
 
     def unit(number: int) -> Row:
-        x, memory = tensors(subject, sampler.episode(number))
+        episode = sampler.episode(number)
+        x, memory = tensors(subject, episode)
         source = subject.generator(question.seed, number)
         found = measures(
             subject.model, x, memory, question.samples, sampling=question.sampling, generator=source
         )
-        return {"targets": found, **addresses(subject, x, memory)}
+        alone = isinstance(sampler, BatchSampler)
+        groups = list(range(len(x))) if alone else episode.target_labels.tolist()
+        return {"targets": found, "groups": groups, **addresses(subject, x, memory)}
 
-    about = {**subject.about, **asdict(question), **resolved(sampler)}
+    about = {**subject.about, **asdict(question), **resolved(sampler), **BY_CLASS}
     return Evaluation("nll", about, question.episodes, unit, summary)
 
 
@@ -113,10 +121,15 @@ def addresses(subject: Subject, x: torch.Tensor, memory: Memory | None) -> Row:
 
 def summary(rows: list[Row]) -> dict[str, Any]:
     """Means over all targets with standard errors; for a learned memory, how much of it is in use."""
-    names = rows[0]["targets"]
+    names, groups = rows[0]["targets"], groups_of(rows)
     pooled = {name: [value for row in rows for value in row["targets"][name]] for name in names}
-    means = {name: asdict(mean_of(values)) for name, values in pooled.items()}
+    means = {name: asdict(mean_of(values, groups)) for name, values in pooled.items()}
     return {"number_of_targets": len(pooled["nll"]), **means, **usage(rows)}
+
+
+def groups_of(rows: list[Row]) -> list[tuple[int, int]]:
+    """Which targets go together: those of one class in one episode, whose likelihoods are alike."""
+    return [(number, group) for number, row in enumerate(rows) for group in row["groups"]]
 
 
 def usage(rows: list[Row]) -> dict[str, Any]:

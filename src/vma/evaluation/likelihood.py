@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vma.bounds import BoundTerms, decomposition, effective_sample_size, multi_sample_bound
+from vma.checks import check_samples
 from vma.chunks import slices
 from vma.errors import unknown_name
 from vma.evaluation.adaptive import FEWEST, adaptive_terms
@@ -42,9 +43,11 @@ def bounds(
         sampling: `independent` (eq. 7), or `adaptive`, a tighter bound at the same cost.
         generator: Source of randomness.
     """
+    check_samples(samples, 1, "A bound")
     parts = slices(len(x), max(1, READS // samples))
-    found = [terms(model, x[part], memory, samples, sampling, generator) for part in parts]
-    return torch.cat([multi_sample_bound(each) for each in found])
+    return torch.cat(
+        [multi_sample_bound(terms(model, x[part], memory, samples, sampling, generator)) for part in parts]
+    )
 
 
 def terms(
@@ -77,6 +80,7 @@ def measures(
 
     For arguments see `bounds`.
     """
+    check_samples(samples, 1, "A bound")
     found: Measures = {}
     for part in slices(len(x), max(1, READS // samples)):
         for name, values in of_terms(terms(model, x[part], memory, samples, sampling, generator)).items():

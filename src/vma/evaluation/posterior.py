@@ -8,9 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vma.checks import check_counts
 from vma.episodes import EpisodeSampler
 from vma.errors import InputError
 from vma.evaluation.classification import class_mass
+from vma.evaluation.episodes import BY_CLASS
 from vma.evaluation.images import pack
 from vma.evaluation.likelihood import bounds
 from vma.evaluation.statistics import area_under_curve, mean_of
@@ -43,6 +45,7 @@ class PosteriorQuestion:
 
 def posterior(subject: Subject, question: PosteriorQuestion) -> Evaluation:
     """The evaluation that answers `question`."""
+    check_counts(question, episodes=1, classes=1, shots=1, targets=1, samples=1, seed=0)
     model = subject.model
     if not isinstance(model, VMA) or model.config.learned_items:
         raise InputError(f"Only a model with a raw memory can be inspected, not a {model.config.model}.")
@@ -63,7 +66,7 @@ def posterior(subject: Subject, question: PosteriorQuestion) -> Evaluation:
             row["memory_labels"] = episode.memory_labels[kept].tolist()
         return row
 
-    about = {**subject.about, **asdict(question), "protocol": "disjoint"}
+    about = {**subject.about, **asdict(question), "protocol": "disjoint", **BY_CLASS}
     return Evaluation("posterior", about, question.episodes, unit, summary)
 
 
@@ -100,13 +103,16 @@ def summary(rows: list[Row]) -> dict[str, Any]:
     inside = [(row, i) for row in rows for i, label in enumerate(row["labels"]) if label != absent]
     outside = [(row, i) for row in rows for i, label in enumerate(row["labels"]) if label == absent]
     both = {
-        where: {name: asdict(mean_of(values(name, chosen))) for name in ("log_p", "entropy", "kl_a")}
+        where: {
+            name: asdict(mean_of(values(name, chosen), groups_of(chosen)))
+            for name in ("log_p", "entropy", "kl_a")
+        }
         for where, chosen in (("in_memory", inside), ("absent", outside))
     }
     right = [float(row["guesses"][i] == row["labels"][i]) for row, i in inside]
     return {
         **both,
-        "found": asdict(mean_of(right)),
+        "found": asdict(mean_of(right, groups_of(inside))),
         "novelty_auc": area_under_curve(values("log_p", outside), values("log_p", inside)),
         "novelty_auc_entropy": area_under_curve(values("entropy", inside), values("entropy", outside)),
         "shown": shown(rows[0], absent),
@@ -116,6 +122,11 @@ def summary(rows: list[Row]) -> dict[str, Any]:
 def values(name: str, chosen: Sequence[tuple[Row, int]]) -> list[float]:
     """One measure of the chosen targets."""
     return [row[name][i] for row, i in chosen]
+
+
+def groups_of(chosen: Sequence[tuple[Row, int]]) -> list[tuple[int, int]]:
+    """Which targets go together: those of one class in one episode."""
+    return [(id(row), row["labels"][i]) for row, i in chosen]
 
 
 def shown(row: Row, absent: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from vma.checks import check_counts
 from vma.evaluation.images import pack
 from vma.evaluation.nested import NestedMemories
 from vma.evaluation.subject import Subject
@@ -33,6 +34,7 @@ class SamplesQuestion:
 
 def samples(subject: Subject, question: SamplesQuestion) -> Evaluation:
     """The evaluation that answers `question`, in one unit."""
+    check_counts(question, rows=1, samples=1, shots=1, real=0, seed=0)
 
     def unit(number: int) -> Row:
         source = subject.generator(question.seed, number)

@@ -1,7 +1,7 @@
 """Means with standard errors, shares with intervals: no number without its uncertainty."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -32,10 +32,19 @@ def mean(values: Float[Tensor, "n"]) -> Mean:
     return Mean(float(values.mean()), float(values.std()) / math.sqrt(len(values)))
 
 
-def mean_of(values: Sequence[float]) -> Mean:
-    """The mean and its standard error; the error of a single value is unknown, and NaN."""
+def mean_of(values: Sequence[float], groups: Sequence[Hashable] | None = None) -> Mean:
+    """The mean and its standard error √(G/(G − 1) Σ_g r_g²) / n, with r_g the sum of a group's differences from it.
+
+    Values of one group, such as targets of one class, may depend on each other; without `groups` each is its own.
+    The error of a single group is unknown, and NaN.
+    """
     tensor = torch.tensor(values, dtype=torch.float64)
-    return mean(tensor) if len(tensor) > 1 else Mean(float(tensor.mean()), math.nan)
+    keys = list(range(len(tensor)) if groups is None else groups)
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    index = torch.tensor([numbers[key] for key in keys])
+    sums = torch.zeros(len(numbers), dtype=torch.float64).index_add(0, index, tensor - tensor.mean())
+    spread = len(sums) / (len(sums) - 1) * float(sums.square().sum()) if len(sums) > 1 else math.nan
+    return Mean(float(tensor.mean()), math.sqrt(spread) / len(tensor))
 
 
 def wilson(successes: int, trials: int, z: float = 1.96) -> Share:

@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 import torch
 
+from vma.checks import check_counts
 from vma.errors import InputError
+from vma.evaluation.episodes import BY_CLASS, groups_of
 from vma.evaluation.likelihood import measures
 from vma.evaluation.nested import NestedMemories
 from vma.evaluation.statistics import mean_of
@@ -70,9 +72,14 @@ class Place:
 
 def classes_sweep(subject: Subject, question: ClassesQuestion) -> Evaluation:
     """The evaluation that answers `question`."""
+    check_counts(question, classes=0, shots=0, targets=1, samples=1, seed=0)
     shots = question.shots or subject.episode.shots
     everything = len(subject.dataset.classes)
     numbers = sorted({c or everything for c in question.classes if c <= everything})
+    if not numbers:
+        raise InputError(
+            f"The data has {everything} classes, fewer than any of {list(question.classes)}: ask for fewer."
+        )
     nested = NestedMemories(subject.dataset, question.targets, shots, question.seed)
     places = [Place(c, shots, block) for c in numbers for block in range(nested.blocks(c))]
     settings = {"classes": numbers, "shots": shots}
@@ -81,12 +88,14 @@ def classes_sweep(subject: Subject, question: ClassesQuestion) -> Evaluation:
 
 def shots_sweep(subject: Subject, question: ShotsQuestion) -> Evaluation:
     """The evaluation that answers `question`."""
+    check_counts(question, classes=0, targets=1, samples=1, seed=0)
     if not question.shots or min(question.shots) < 1:
         raise InputError(f"A memory needs 1 or more items of each class, not {list(question.shots)}.")
+    shots = list(dict.fromkeys(question.shots))
     classes = question.classes or len(subject.dataset.classes)
-    nested = NestedMemories(subject.dataset, question.targets, max(question.shots), question.seed)
-    places = [Place(classes, s, block) for s in question.shots for block in range(nested.blocks(classes))]
-    return sweep("shots", subject, question, nested, places, {"classes": classes})
+    nested = NestedMemories(subject.dataset, question.targets, max(shots), question.seed)
+    places = [Place(classes, s, block) for s in shots for block in range(nested.blocks(classes))]
+    return sweep("shots", subject, question, nested, places, {"classes": classes, "shots": shots})
 
 
 def sweep(
@@ -109,9 +118,9 @@ def sweep(
             sampling=question.sampling, generator=subject.generator(question.seed, number),
         )  # fmt: skip
         own = own_class_mass(subject, block.targets.to(like), block.memory.to(like), block.labels)
-        return {**asdict(place), "targets": {**found, **own}}
+        return {**asdict(place), "targets": {**found, **own}, "groups": block.labels.tolist()}
 
-    about = {**subject.about, **asdict(question), **settings, "protocol": "disjoint"}
+    about = {**subject.about, **asdict(question), **settings, "protocol": "disjoint", **BY_CLASS}
     return Evaluation(name, about, len(places), unit, summary)
 
 
@@ -135,25 +144,27 @@ def summary(rows: list[Row]) -> dict[str, Any]:
     """
     settings = list(dict.fromkeys((row["classes"], row["shots"]) for row in rows))
     pooled = [pool(rows, setting) for setting in settings]
-    first, (fewest, _) = pooled[0]["nll"], settings[0]
+    first, (fewest, _) = pooled[0][0]["nll"], settings[0]
     points = []
-    for (classes, shots), values in zip(settings, pooled, strict=True):
+    for (classes, shots), (values, groups) in zip(settings, pooled, strict=True):
         rise = [late - early for late, early in zip(values["nll"], first, strict=True)]
         points.append(
             {
                 "classes": classes,
                 "shots": shots,
                 "memory": classes * shots,
-                **{name: asdict(mean_of(each)) for name, each in values.items()},
-                "rise": asdict(mean_of(rise)),
+                **{name: asdict(mean_of(each, groups)) for name, each in values.items()},
+                "rise": asdict(mean_of(rise, groups)),
                 "line": mean_of(first).value + math.log(classes / fewest),
             }
         )
     return {"number_of_targets": len(first), "points": points}
 
 
-def pool(rows: list[Row], setting: tuple[int, int]) -> dict[str, list[float]]:
-    """The measures of all targets at one setting, in the order of the blocks: the same for every setting."""
+def pool(rows: list[Row], setting: tuple[int, int]) -> tuple[dict[str, list[float]], list[tuple[int, int]]]:
+    """Measures and groups of all targets at one setting, in the order of the blocks: the same for every setting."""
     chosen = [row for row in rows if (row["classes"], row["shots"]) == setting]
     names = chosen[0]["targets"]
-    return {name: [value for row in chosen for value in row["targets"][name]] for name in names}
+    return {name: [value for row in chosen for value in row["targets"][name]] for name in names}, groups_of(
+        chosen
+    )

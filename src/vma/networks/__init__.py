@@ -30,8 +30,8 @@ class Networks(Protocol):
     def encode(self, target: Tensor, item: Tensor) -> Tensor:
         """Statistics of q(z|m,x); once per unique pair of target and item."""
 
-    def decode(self, z: Tensor, item: tuple[Tensor, ...]) -> Tensor:
-        """Logits of p(x|m,z); once per sample."""
+    def decode(self, z: Tensor, item: tuple[Tensor, ...], repeats: list[int] | None = None) -> Tensor:
+        """Logits of p(x|m,z); once per sample. Row i of `item` is for `repeats[i]` samples, or for one."""
 
 
 def build_networks(config: ModelConfig) -> ConvolutionalNetworks | MLPNetworks:

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vma.config import ModelConfig
-from vma.networks.features import ItemFeatures
+from vma.networks.features import ItemFeatures, add_half
 from vma.networks.initialisation import fill_bias, linear, log_odds
 from vma.networks.layers import Finish, Maps, Rows, as_maps, as_rows, convolution, transposed
 
@@ -101,16 +101,16 @@ class Decoder(nn.Module):
         return (self.hidden_m(context), *sides)
 
     def forward(
-        self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]
+        self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...], repeats: list[int] | None = None
     ) -> Float[Tensor, "reads height width"]:
-        """Logits; `item` as from `item()`, one row per read."""
-        hidden = self.activation(self.hidden_z(z) + item[0])
+        """Logits; `item` as from `item()`, one row per read, or one for each item with `repeats` reads."""
+        hidden = self.activation(add_half(self.hidden_z(z), item[0], repeats))
         h = self.activation(self.expand(hidden)).unflatten(1, self.smallest)
         h = h.contiguous(memory_format=torch.channels_last)
         *layers, last = self.layers_h
         for layer, side, finish in zip(layers, item[1:-1], self.finishes, strict=True):
-            h = finish(layer(h).add_(as_maps(side)), h)
-        return last(h).add_(as_maps(item[-1])).squeeze(1)
+            h = finish(add_half(layer(h), as_maps(side), repeats), h)
+        return add_half(last(h), as_maps(item[-1]), repeats).squeeze(1)
 
 
 class ConvolutionalNetworks(nn.Module):
@@ -156,7 +156,7 @@ class ConvolutionalNetworks(nn.Module):
         return self.encoder_head(self.encoder_pyramid(as_maps(target + item))[-1])
 
     def decode(
-        self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]
+        self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...], repeats: list[int] | None = None
     ) -> Float[Tensor, "reads height width"]:
         """Logits of p(x|m,z)."""
-        return self.decoder(z, item)
+        return self.decoder(z, item, repeats)

@@ -1,8 +1,8 @@
 """What networks know of a memory item."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -22,6 +22,15 @@ class ItemFeatures:
     prior: Float[Tensor, "items twice_latent"]
     decoder: tuple[Tensor, ...]
 
-    def read_decoder(self, read: Callable[[Tensor], Tensor]) -> tuple[Tensor, ...]:
-        """The decoder's halves, one row per read."""
-        return tuple(read(half) for half in self.decoder)
+
+def add_half(
+    y: Float[Tensor, "reads ..."], half: Float[Tensor, "items ..."], repeats: list[int] | None
+) -> Float[Tensor, "reads ..."]:
+    """y_r + half_i(r), in y's place, with i(r) the item of read r: row by row, or row i for `repeats[i]` reads.
+
+    The latter needs no copies of an item's row, but has no gradient.
+    """
+    if repeats is None:
+        return y.add_(half)
+    torch._foreach_add_(list(y.split(repeats)), list(half.unbind()))
+    return y

@@ -16,6 +16,7 @@ from vma.latents import full_precision
 from vma.networks.initialisation import he_
 
 TAPS = 9
+VECTORS = 16  # maps: TAPS, rounded up to whole vectors of a processor
 Maps = Float[Tensor, "batch maps _ _"]
 Rows = Float[Tensor, "batch _ _ maps"]
 Image = Float[Tensor, "batch 1 height width"]
@@ -48,12 +49,29 @@ class ToOneMap(nn.Conv2d):
 
     def forward(self, h: Maps) -> Image:
         """One map of h's size."""
-        batch, maps, height, width = h.shape
-        kernel = self.weight.reshape(maps, TAPS).flip(1).T.contiguous()
-        products = kernel @ as_rows(h).reshape(-1, maps).T
-        planes = products.view(TAPS, batch, height * width).transpose(0, 1)
-        y = functional.fold(planes, (height, width), 3, padding=1)
+        kernel = self.weight.reshape(h.shape[1], TAPS).flip(1).T.contiguous()
+        y = folded(kernel, h) if torch.is_grad_enabled() else shifted(kernel, h)
         return y if self.bias is None else y + self.bias
+
+
+def folded(kernel: Float[Tensor, "taps maps"], h: Maps) -> Image:
+    """Σ_t shift_t(w_t · h) by a product of matrices and a fold."""
+    batch, maps, height, width = h.shape
+    products = kernel @ as_rows(h).reshape(-1, maps).T
+    planes = products.view(TAPS, batch, height * width).transpose(0, 1)
+    return functional.fold(planes, (height, width), 3, padding=1)
+
+
+def shifted(kernel: Float[Tensor, "taps maps"], h: Maps) -> Image:
+    """Σ_t shift_t(w_t · h) by a 1×1 convolution and nine sums in place: faster than `folded`, with no gradient."""
+    batch, _, height, width = h.shape
+    whole_vectors = functional.pad(kernel, (0, 0, 0, VECTORS - TAPS))
+    products = functional.conv2d(h, whole_vectors[:, :, None, None])
+    y = h.new_zeros(batch, height + 2, width + 2)
+    for tap in range(TAPS):
+        row, column = divmod(tap, 3)
+        y[:, row : row + height, column : column + width] += products[:, tap]
+    return y[:, None, 1:-1, 1:-1]
 
 
 class Up(nn.ConvTranspose2d):
@@ -131,7 +149,8 @@ def convolution(
     inputs: int, outputs: int, stride: int = 1, *, halves: int = 1, bias: bool = True
 ) -> nn.Conv2d:
     """A 3×3 convolution that keeps the size, or halves it (rounding up)."""
-    kind = FromOneMap if inputs == 1 else ToOneMap if outputs == 1 else nn.Conv2d
+    from_one, to_one = (count == 1 == stride for count in (inputs, outputs))
+    kind = FromOneMap if from_one else ToOneMap if to_one else nn.Conv2d
     layer = kind(inputs, outputs, 3, stride, padding=1, bias=bias)
     he_(layer.weight, halves * inputs * TAPS)
     start(layer)
@@ -149,7 +168,7 @@ def transposed(maps: int, extra: tuple[int, int], *, bias: bool = True) -> nn.Co
 
 def relu(y: Maps) -> Maps:
     """max(y, 0), in y's place; not where y is a view, as autograd would then copy what it is a view of."""
-    return torch.relu(y) if y._is_view() else torch.relu_(y)
+    return torch.relu(y) if y._is_view() and torch.is_grad_enabled() else torch.relu_(y)
 
 
 class Finish(nn.Module):

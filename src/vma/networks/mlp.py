@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vma.config import ModelConfig
-from vma.networks.features import ItemFeatures
+from vma.networks.features import ItemFeatures, add_half
 from vma.networks.initialisation import fill_bias, linear, log_odds
 
 # The last layers of the Gaussian heads start small: q(z|m,x) and p(z|m) begin near a standard normal.
@@ -66,8 +66,8 @@ class MLPNetworks(nn.Module):
         return self.encoder(torch.relu(target + item))
 
     def decode(
-        self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]
+        self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...], repeats: list[int] | None = None
     ) -> Float[Tensor, "reads height width"]:
         """Logits of p(x|m,z)."""
-        logits = self.decoder(torch.relu(self.decoder_z(z) + item[0]))
+        logits = self.decoder(torch.relu(add_half(self.decoder_z(z), item[0], repeats)))
         return logits.unflatten(1, self.config.image_shape)

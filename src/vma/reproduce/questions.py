@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from vma.evaluation.episodes import EpisodeQuestion, nll
+from vma.evaluation.episodes import EpisodeQuestion, groups_of, nll
 from vma.evaluation.statistics import mean_of
 from vma.evaluation.subject import Subject
 from vma.evaluation.units import Evaluation, Row
@@ -66,7 +66,11 @@ def comparison(keys: Sequence[str], question: EpisodeQuestion) -> Ask:
         about = {**{name: value for name, value in first.about.items() if name != "model"}, "models": models}
 
         def unit(number: int) -> Row:
-            return {key: part.unit(number)["targets"] for key, part in parts.items()}
+            rows = {key: part.unit(number) for key, part in parts.items()}
+            return {
+                "models": {key: row["targets"] for key, row in rows.items()},
+                "groups": rows[keys[0]]["groups"],
+            }
 
         return Evaluation("comparison", about, first.units, unit, compared)
 
@@ -75,15 +79,15 @@ def comparison(keys: Sequence[str], question: EpisodeQuestion) -> Ask:
 
 def compared(rows: list[Row]) -> dict[str, Any]:
     """Means for each model, and the NLL it has above the first model's, target by target."""
-    keys = list(rows[0])
+    names, groups = rows[0]["models"], groups_of(rows)
     pooled = {
-        key: {name: [value for row in rows for value in row[key][name]] for name in rows[0][key]}
-        for key in keys
+        key: {name: [value for row in rows for value in row["models"][key][name]] for name in names[key]}
+        for key in names
     }
-    first = pooled[keys[0]]["nll"]
+    first = pooled[next(iter(names))]["nll"]
     models = {}
     for key, values in pooled.items():
         above = [ours - theirs for ours, theirs in zip(values["nll"], first, strict=True)]
-        means = {name: asdict(mean_of(each)) for name, each in values.items()}
-        models[key] = {**means, "above_first": asdict(mean_of(above))}
+        means = {name: asdict(mean_of(each, groups)) for name, each in values.items()}
+        models[key] = {**means, "above_first": asdict(mean_of(above, groups))}
     return {"number_of_targets": len(first), "models": models}

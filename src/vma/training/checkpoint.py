@@ -111,6 +111,13 @@ def restore_state(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) 
         index, key = name.split(".", 1)
         state.setdefault(int(index), {})[key] = value
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    for parameter, values in optimiser.state.items():
+        values |= {key: lie_as(value, parameter) for key, value in values.items()}
+
+
+def lie_as(value: Tensor, parameter: Tensor) -> Tensor:
+    """`value` in the order in memory of its parameter, on which a fused optimiser relies without a check."""
+    return torch.empty_like(parameter).copy_(value) if value.ndim > 1 else value
 
 
 def describe(path: Path) -> str:

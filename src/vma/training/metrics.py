@@ -37,11 +37,11 @@ class Window:
 def episode_means(estimate: Estimate) -> Float[Tensor, "metrics"]:
     """All metrics but the gradient's norm, averaged over the targets of an episode."""
     terms, parts = estimate.terms, decomposition(estimate.terms)
-    zero = torch.zeros(())
+    zero = estimate.bound.new_zeros(())
     values = (
         -estimate.bound.mean(), parts.reconstruction.mean(), parts.kl_a.mean(), parts.kl_z.mean(),
         zero if terms.q_a is None else terms.q_a.entropy().mean(),
         zero if terms.p_a is None else terms.p_a.entropy(),
         effective_sample_size(terms).mean(),
     )  # fmt: skip
-    return torch.stack([value.double().cpu() for value in values])
+    return torch.stack([value.double() for value in values]).cpu()

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from vma.addressing import AddressDistribution
 from vma.bounds import BoundTerms
+from vma.checks import is_whole
 from vma.errors import InputError
 from vma.memory import Memory
 from vma.model import VMA
@@ -90,6 +91,6 @@ class KeyedMemory:
         """Randomness of that seed on the model's device; None leaves it to torch's own."""
         if seed is None:
             return None
-        if not isinstance(seed, int) or not 0 <= seed < 2**63:
+        if not is_whole(seed) or not 0 <= seed < 2**63:
             raise InputError(f"The seed must be a whole number from 0 to 2^63 − 1, not {seed!r}.")
-        return torch.Generator(self.keys.device).manual_seed(seed)
+        return torch.Generator(self.keys.device).manual_seed(int(seed))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from vma.checks import is_whole
 from vma.errors import InputError
 
 Labels = tuple[str | None, ...]
@@ -13,7 +14,7 @@ Labels = tuple[str | None, ...]
 
 def as_labels(labels: Any, count: int) -> Labels:
     """`labels` as text, one for each of `count` images; a single one is for all of them."""
-    if labels is None or isinstance(labels, str | int):
+    if labels is None or isinstance(labels, str) or is_whole(labels):
         return (as_label(labels),) * count
     if isinstance(labels, np.ndarray | Tensor):
         labels = labels.tolist()
@@ -30,6 +31,6 @@ def as_label(label: Any) -> str | None:
     """One label as text: words, or a whole number; None stays None."""
     if label is None:
         return None
-    if isinstance(label, str | int | np.integer | np.str_) and str(label).strip():
+    if (isinstance(label, str) or is_whole(label)) and str(label).strip():
         return str(label).strip()
     raise InputError(f"A label must be text or a whole number, not {label!r}.")
