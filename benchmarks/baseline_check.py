@@ -58,4 +58,6 @@ def main(path: Path, runs: dict[str, Path]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        raise SystemExit(__doc__)
     main(Path(sys.argv[1]), {k: Path(v) for k, v in (word.split("=", 1) for word in sys.argv[2:])})

@@ -31,4 +31,6 @@ def main(run: Run, path: Path, window: int, updates: list[int]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 5:
+        raise SystemExit(__doc__)
     main(Run(Path(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3]), [int(word) for word in sys.argv[4:]])

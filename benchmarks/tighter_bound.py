@@ -56,4 +56,6 @@ def main(run: Run, path: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        raise SystemExit(__doc__)
     main(Run(Path(sys.argv[1])), Path(sys.argv[2]))

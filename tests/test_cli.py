@@ -38,6 +38,20 @@ def test_an_unknown_command_names_the_nearest() -> None:
         run(["inf"])
 
 
+@pytest.mark.parametrize("arguments", [["data"], ["bench", "--help"]])
+def test_a_group_of_commands_lists_its_own(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    run(arguments)
+    shown = [line.split("  ")[1] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert shown == [name for name in COMMANDS if name.startswith(arguments[0])]
+
+
+def test_an_unknown_command_of_a_group_is_told_that_group() -> None:
+    with pytest.raises(
+        InputError, match=r"Unknown command 'data sho': choose one of data list, .*'data show'"
+    ):
+        run(["data", "sho"])
+
+
 @pytest.mark.parametrize("name", list(COMMANDS))
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with suppress(SystemExit):

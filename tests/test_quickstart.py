@@ -10,6 +10,7 @@ import torch
 
 import vma.quickstart
 import vma.report
+from vma import InputError
 from vma.cli import run
 from vma.training.settings import TrainSettings
 
@@ -24,6 +25,15 @@ def test_an_interrupted_quickstart_stops(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("vma.quickstart.train", lambda settings, run: asked.append(run) is not None)
     run(["quickstart", "--folder", str(tmp_path)])
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
+def test_a_quickstart_of_no_time_is_refused(
+    minutes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError, match="needs some minutes"):
+        run(["quickstart", "--minutes", minutes, "--folder", str(tmp_path)])
+    assert capsys.readouterr().out == ""
 
 
 def test_quickstart_trains_measures_and_writes_a_page(
@@ -42,3 +52,9 @@ def test_quickstart_trains_measures_and_writes_a_page(
     assert findings["unseen_classes"] == 100
     page = (tmp_path / "first" / "report.html").read_text()
     assert page.count("data:image/png;base64,") == 3
+    run(["runs", "--root", str(tmp_path)])
+    listed = capsys.readouterr().out
+    assert "first/vma" in listed
+    assert "first/vae" in listed
+    with pytest.raises(InputError, match=r"Did you mean .*first.vma"):
+        run(["evaluate", str(tmp_path / "first")])

@@ -288,7 +288,11 @@ def test_running_mean_looks_back() -> None:
     ],
 )
 def test_words_on_the_likelihood_follow_the_sign(gain: Mean, words: str) -> None:
-    assert words in compare_likelihood(gain)
+    assert words in compare_likelihood(gain, kl_a=2.0)
+
+
+def test_a_gain_is_not_credited_to_a_memory_that_is_not_used() -> None:
+    assert "not by searching the memory" in compare_likelihood(Mean(10.0, 0.5), kl_a=0.05)
 
 
 @pytest.mark.parametrize(

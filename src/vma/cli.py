@@ -94,7 +94,11 @@ def run(arguments: Sequence[str]) -> None:
             else:
                 tyro.cli(command.load(), prog=f"vma {name}", args=rest)
             return
-    raise unknown_name("command", arguments[0], COMMANDS)
+    group = {name: command for name, command in COMMANDS.items() if name.startswith(f"{arguments[0]} ")}
+    if group and set(arguments[1:]) <= {"-h", "--help"}:
+        print(usage(group))
+        return
+    raise unknown_name("command", " ".join(arguments[:2]) if group else arguments[0], group or COMMANDS)
 
 
 def main() -> None:

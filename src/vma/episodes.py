@@ -10,7 +10,7 @@ from jaxtyping import Int
 from vma.data.dataset import Dataset
 from vma.data.episode import BATCH, FEW_SHOT, RECALL, SEQUENCE, Episode, EpisodeTensors, Steps
 from vma.data.randomness import permutation
-from vma.errors import InputError, unknown_name
+from vma.errors import InputError, TooFewImages, unknown_name
 
 __all__ = [
     "BatchSampler",
@@ -139,7 +139,7 @@ class EpisodeSampler:
                 f"{self.distractors} distractors, {self.targets} targets."
             )
         if needed > available:
-            raise InputError(
+            raise TooFewImages(
                 f"An episode of {needed} classes cannot be drawn from {self.dataset.name} "
                 f"({self.dataset.split}), which has {available}: choose fewer classes."
             )
@@ -168,7 +168,7 @@ class EpisodeSampler:
         needed = 1 if self.protocol == "with-replacement" else self._most_images()
         if (small := np.flatnonzero(self._sizes < needed)).size:
             worst = int(small[self._sizes[small].argmin()])
-            raise InputError(
+            raise TooFewImages(
                 f"Class {self.dataset.classes[worst]!r} has {self._sizes[worst]} images, but {self.targets} "
                 f"targets and {self.shots.max()} memory items need {needed}: ask for fewer, or leave out the "
                 f"{small.size} class(es) of {self.dataset.name} that have too few."

@@ -8,6 +8,10 @@ class InputError(ValueError):
     """Input that cannot be used; the message names what is wrong and what to do."""
 
 
+class TooFewImages(InputError):
+    """Data with fewer classes, or images of a class, than are asked for."""
+
+
 def unknown_name(kind: str, name: str, names: Iterable[str]) -> InputError:
     """The error for a `name` that is not one of `names`: it lists them and points at the nearest."""
     names = list(names)

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from vma.data import load_dataset
+from vma.errors import InputError
 from vma.files import write_atomically
 from vma.model import VMA
 from vma.storage import load_model
@@ -27,6 +28,8 @@ def quickstart(minutes: float = 2.0, folder: Path | None = None, seed: int = 0) 
         folder: Where runs and report are kept; the default is runs/quickstart-TIME.
         seed: Seed of everything random.
     """
+    if not minutes > 0:
+        raise InputError(f"The quickstart needs some minutes to train, not {minutes:g}: give it 2.")
     folder = folder or default_root() / f"quickstart-{time.strftime('%Y%m%d-%H%M%S')}"
     settings = small_settings(seed)
     print(f"1/3  A model with a memory, {VMA_SHARE * minutes:.1f} minutes", flush=True)

@@ -12,7 +12,7 @@ from tests.reproduce.small import GOLDEN, NAMES, collection
 from vma.errors import InputError
 from vma.reproduce.commands import report_command
 from vma.reproduce.registry import EXPERIMENTS
-from vma.reproduce.rows import Row, numbers, row, shown
+from vma.reproduce.rows import Row, numbers, row, shown, training
 from vma.reproduce.work import read_collection
 
 
@@ -126,13 +126,17 @@ def test_a_number_as_text(each: Row, said: str) -> None:
 
 def test_a_row_knows_what_its_number_depends_on() -> None:
     answer = {
-        "model": {"updates": 6000, "hours": 1.03}, "samples": 1000, "protocol": "disjoint", "file": "x/y.json",
+        "model": {"updates": 6000, "hours": 1.03, "maps": 32}, "samples": 1000, "protocol": "disjoint",
+        "file": "x/y.json",
         "data": {"name": "omniglot", "split": "45-5/test"}, "results": {"number_of_targets": 144},
     }  # fmt: skip
     found = row("NLL", "75.1", {"value": 70.0, "error": float("nan")}, answer)
     assert (found.updates, found.hours, found.samples, found.targets) == (6000, 1.03, 1000, 144)
     assert (found.protocol, found.data, found.answer) == ("disjoint", "omniglot 45-5/test", "x/y.json")
     assert (found.value, found.error) == (70.0, None)
+    assert training(found) == "6 000 updates, 32 maps, 1.03 h"
+    assert training(Row("", "", updates=1_234_567, hours=2.0)) == "1 234 567 updates, 2.00 h"
+    assert training(Row("", "")) == ""
     assert numbers(float("inf"))["value"] is None
 
 

@@ -13,7 +13,7 @@ from tests.training.small import fit, losses, small
 from vma import InputError
 from vma.training.loop import train
 from vma.training.runs import Run, settings_from
-from vma.training.settings import OptimiserSettings, TrainSettings
+from vma.training.settings import DataSettings, EpisodeSettings, OptimiserSettings, TrainSettings
 
 
 @pytest.fixture
@@ -30,6 +30,19 @@ def test_a_folder_with_a_run_is_not_overwritten(finished: Run) -> None:
     with pytest.raises(InputError, match="already holds a run: continue it with 'vma train --resume"):
         train(small(threads=0), finished)  # not quiet: TensorBoard must not write either
     assert content(finished.folder) == before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data": DataSettings("glyphs", size=16, held_out=10_000)},
+        {"episode": EpisodeSettings(classes=500, targets=2, shots=2)},
+        {"episode": EpisodeSettings(classes=4, targets=200, shots=2)},
+    ],
+)
+def test_too_few_images_name_the_options(changes: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"--data.held-out, --episode.classes, --episode.targets"):
+        fit(small(**changes), tmp_path / "run")
 
 
 def test_a_run_in_use_is_left_alone(finished: Run) -> None:

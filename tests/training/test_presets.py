@@ -138,7 +138,7 @@ def test_runs_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     printed = capsys.readouterr().out
     assert "first" in printed
     assert "saved" in printed
-    assert run_row(Run(tmp_path / "first"))[2] == "10"
+    assert run_row(Run(tmp_path / "first"))[1] == "10"
 
 
 def test_start_and_resume_from_the_command_line(

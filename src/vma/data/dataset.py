@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from vma.data.randomness import binarize, permutation, stream
-from vma.errors import InputError, unknown_name
+from vma.errors import InputError, TooFewImages, unknown_name
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Dataset:
     def hold_out_classes(self, count: int, seed: int = 0) -> tuple["Dataset", "Dataset"]:
         """(kept, held out): datasets of disjoint classes, `count` of them held out at random by `seed`."""
         if not 0 < count < len(self.classes):
-            raise InputError(
+            raise TooFewImages(
                 f"Cannot hold out {count} of {len(self.classes)} classes: choose 1 or more, and leave one."
             )
         order = permutation(len(self.classes), seed)

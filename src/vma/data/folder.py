@@ -63,7 +63,8 @@ def load_folder(
     options = options or FolderOptions()
     if folder is None or not folder.expanduser().is_dir():
         raise InputError(
-            f"The dataset folder needs --data with a folder of class/name.png; {folder} is none."
+            "The dataset folder needs --data with a folder of class/name.png"
+            + (f": {folder} is none." if folder else ", e.g. --data my-symbols.")
         )
     if size < 1:
         raise InputError(f"Size {size} must be 1 or more.")

@@ -11,6 +11,7 @@ import torch
 import tyro
 from rich.console import Console
 
+from vma.checks import check_counts
 from vma.errors import unknown_name
 from vma.evaluation.classification import ClassificationQuestion, classify
 from vma.evaluation.episodes import EpisodeQuestion, nll
@@ -85,6 +86,7 @@ def evaluate_command(arguments: Sequence[str]) -> None:
 
 def ask_run(run: Run, ask: Callable[[Subject, Any], Evaluation], options: Options[Any], command: str) -> None:
     """Put a question to the model of `run`, alone or as one of torchrun's processes."""
+    check_counts(options, threads=0)
     if options.threads:
         torch.set_num_threads(options.threads)
     keep_memory()

@@ -76,7 +76,7 @@ def of_model(run: Run, settings: TrainSettings) -> dict[str, Any]:
         "run": run.folder.name,
         "preset": settings.preset,
         "kind": settings.model.model,
-        "maps": settings.model.maps,
+        "maps": settings.model.maps if settings.model.family == "convolutional" else 0,
         "updates": progress.update,
         "hours": round(progress.seconds / 3600, 4),
         "seed": settings.seed,

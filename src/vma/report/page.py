@@ -89,20 +89,22 @@ def finite(value: float) -> float:
 def sentences(findings: Findings) -> Sentences:
     """One sentence for each headline number, true whatever the number."""
     return Sentences(
-        compare_likelihood(findings.gain),
+        compare_likelihood(findings.gain, findings.kl_a.value),
         compare_accuracy(findings),
         explain_address(findings),
         explain_variation(findings.kl_z),
     )
 
 
-def compare_likelihood(gain: Mean) -> str:
-    """Which of the two models explains unseen images better, or that it is not clear."""
+def compare_likelihood(gain: Mean, kl_a: float) -> str:
+    """Which of the two models explains unseen images better, or that it is not clear, and whether by its memory."""
     if not (math.isfinite(gain.value) and math.isfinite(gain.error)):
         return "The two could not be compared: a likelihood is not a finite number."
     size = f"{abs(gain.value):.1f} ± {gain.error:.1f} nats"
     if abs(gain.value) <= CLEAR * gain.error:
         return f"No clear difference from the VAE, which has no memory ({size})."
+    if gain.value > 0 and kl_a < UNUSED:
+        return f"{size} less than the VAE, but not by searching the memory, which is hardly used yet."
     if gain.value > 0:
         return f"The memory helps: {size} less than the VAE, which has none."
     return f"The memory does not help here: {size} more than the VAE, which has none."

@@ -12,7 +12,7 @@ from vma.errors import InputError
 from vma.files import write_atomically
 from vma.report.page import data_uri
 from vma.reproduce.registry import EXPERIMENTS
-from vma.reproduce.rows import Row, circumstances, shown
+from vma.reproduce.rows import Row, circumstances, shown, training
 from vma.reproduce.work import read_collection
 
 
@@ -90,7 +90,7 @@ def render(template: str, found: list[Section], missing: list[str], folder: Path
     environment.filters |= {
         "shown": shown,
         "circumstances": circumstances,
-        "thousands": lambda number: f"{number:,}".replace(",", " "),
+        "training": training,
         "cell": lambda text: str(text).replace("|", "\\|"),
         "link": lambda path: Path(os.path.relpath(Path(path).absolute(), folder)).as_posix(),
         "embedded": lambda path: data_uri(Path(path).read_bytes()),

@@ -28,6 +28,7 @@ class Row:
         column: Its column there.
         updates: Updates of the run.
         hours: Hours of training.
+        maps: Feature maps of the run; 0 where it has none.
         samples: K; 0 where there is none.
         targets: Number of targets or trials; 0 where there are none.
         protocol: How targets and memory were drawn.
@@ -54,6 +55,7 @@ class Row:
     data: str = ""
     answer: str = ""
     command: str = ""
+    maps: int = 0
 
 
 def row(
@@ -98,6 +100,7 @@ def row(
         protocol=answer.get("protocol", ""),
         data=" ".join(str(answer["data"][key]) for key in ("name", "split")) if "data" in answer else "",
         answer=answer.get("file", ""),
+        maps=model.get("maps", 0),
     )
 
 
@@ -122,6 +125,14 @@ def shown(each: Row) -> str:
     digits = 1 if abs(each.value) >= 20 else 2
     error = "" if each.error is None else f" ± {each.error:.{digits}f}"
     return minus(f"{each.value:.{digits}f}{error} {each.unit}".strip())
+
+
+def training(each: Row) -> str:
+    """What the run was, e.g. `6 000 updates, 32 maps, 1.03 h`; nothing where no run is behind the number."""
+    if not each.updates:
+        return ""
+    updates = f"{each.updates:,} updates".replace(",", " ")
+    return ", ".join([updates, *([f"{each.maps} maps"] if each.maps else []), f"{each.hours:.2f} h"])
 
 
 def circumstances(each: Row) -> str:

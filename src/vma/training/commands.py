@@ -129,12 +129,12 @@ def runs_command(root: Path | None = None) -> None:
         )
     table = Table("run", "state", "update", "NLL", "held-out NLL", "KL_a", "KL_z", box=None, padding=(0, 1))
     for run in runs:
-        table.add_row(*run_row(run))
+        table.add_row(run.folder.relative_to(root).as_posix(), *run_row(run))
     Console().print(table, highlight=False)
 
 
 def run_row(run: Run) -> list[str]:
-    """One line of the table of runs."""
+    """One line of the table of runs, but for the name."""
     rows = run.metrics()
     last = rows[-1] if rows else {}
     valid = next((row["valid_nll"] for row in reversed(rows) if "valid_nll" in row), None)
@@ -142,4 +142,4 @@ def run_row(run: Run) -> list[str]:
     numbers = [last.get("nll"), valid, last.get("kl_a"), last.get("kl_z")]
     shown = ["" if value is None else f"{value:.2f}" for value in numbers]
     update = read_progress(run.checkpoint_file).update if run.checkpoint_file.exists() else 0
-    return [run.folder.name, state, str(update), *shown]
+    return [state, str(update), *shown]

@@ -83,7 +83,9 @@ class Run:
         try:
             record = json.loads(self.settings_file.read_bytes())
         except FileNotFoundError:
-            raise InputError(f"There is no run in {self.folder}: it has no run.json.") from None
+            inside = self.folder / "vma" / "run.json"
+            hint = f" Did you mean {inside.parent}?" if inside.exists() else ""
+            raise InputError(f"There is no run in {self.folder}: it has no run.json.{hint}") from None
         except (OSError, ValueError) as error:
             raise InputError(f"{self.settings_file} cannot be read: {error}.") from None
         return record if isinstance(record, dict) else {}
@@ -191,6 +193,6 @@ def default_root() -> Path:
 
 
 def all_runs(root: Path) -> list[Run]:
-    """The runs under `root`, oldest first."""
-    found = [Run(path.parent) for path in root.glob("*/run.json")]
+    """The runs under `root`, also those of a quickstart, which has two, oldest first."""
+    found = [Run(path.parent) for pattern in ("*/run.json", "*/*/run.json") for path in root.glob(pattern)]
     return sorted(found, key=lambda run: run.settings_file.stat().st_mtime)

@@ -8,10 +8,14 @@ import torch
 
 from vma.data import DATASETS, Dataset, load_dataset
 from vma.episodes import BatchSampler, Episode, EpisodeSampler, RecallSampler, Sampler, SequenceSampler
-from vma.errors import unknown_name
+from vma.errors import InputError, TooFewImages, unknown_name
 from vma.memory import Memory
 from vma.training.settings import TrainSettings
 
+OPTIONS = (
+    "The options are --data.held-out, --episode.classes, --episode.targets and --episode.shots; an episode has to "
+    "fit the classes for training and those held out alike."
+)
 VALIDATION_SEED = 1_000_003  # added to the seed: validation episodes are never training ones
 
 
@@ -26,9 +30,12 @@ class Streams:
 
 def open_streams(settings: TrainSettings, data: Path | None, rank: int = 0, world: int = 1) -> Streams:
     """Training and validation episodes; the test part of the data is never loaded."""
-    kept, held_out = datasets(settings, data)
-    train = sampler(settings, kept, settings.seed, rank, world)
-    valid = sampler(settings, held_out, settings.seed + VALIDATION_SEED, 0, 1)
+    try:
+        kept, held_out = datasets(settings, data)
+        train = sampler(settings, kept, settings.seed, rank, world)
+        valid = sampler(settings, held_out, settings.seed + VALIDATION_SEED, 0, 1)
+    except TooFewImages as error:
+        raise InputError(f"{error} {OPTIONS}") from None
     return Streams(train, valid, kept.size)
 
 

@@ -17,11 +17,12 @@ from vma.use.recollection import Recollection
 from vma.use.tables import explanation_json, recognition_rows, score_rows, write_rows
 from vma.use.trained import load
 
+Model = Annotated[Path, tyro.conf.arg(metavar="MODEL")]
 Images = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="IMAGES...")]
 
 
 def imagine(
-    model: Positional[Path],
+    model: Positional[Model],
     memory: Path,
     *,
     n: int = 16,
@@ -57,7 +58,7 @@ def imagine(
 
 
 def recognise(
-    model: Positional[Path],
+    model: Positional[Model],
     images: Positional[Images],
     memory: Path,
     *,
@@ -86,13 +87,15 @@ def recognise(
     write_rows(out, recognition_rows(targets.names, found, known))
     table = Table("image", "class", "probability", "deciding items", box=None)
     for name, each in zip(targets.names, found, strict=True):
-        deciding = ", ".join(f"{i} ({100 * share:.0f} %)" for i, share in each.items if share >= 0.05)
+        deciding = ", ".join(
+            f"{i} {known.names[i]} ({100 * share:.0f} %)" for i, share in each.items if share >= 0.05
+        )
         table.add_row(name, each.label, f"{100 * each.probabilities[each.label]:.1f} %", deciding)
     print_table(table)
 
 
 def score(
-    model: Positional[Path],
+    model: Positional[Model],
     images: Positional[Images],
     memory: Path,
     *,
@@ -127,8 +130,8 @@ def score(
 
 
 def explain(
-    model: Positional[Path],
-    image: Positional[Path],
+    model: Positional[Model],
+    image: Positional[Annotated[Path, tyro.conf.arg(metavar="IMAGE")]],
     memory: Path,
     *,
     samples: int = 64,

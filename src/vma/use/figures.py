@@ -79,8 +79,8 @@ def best_blocks(rows: int, width: float) -> int:
 
 
 def text_width(names: Sequence[str]) -> float:
-    """Cells that the longest name needs, as it is drawn."""
-    return 0.3 + 0.095 * max(len(shorten(name)) for name in names)
+    """Cells that the longest name needs, as it is drawn, with the number of its item below it."""
+    return 0.3 + 0.095 * max(len(f"item {len(names)}"), *(len(shorten(name)) for name in names))
 
 
 def place_row(axes: Axes, memory: Recollection, row: Row, card: float, top: float) -> None:

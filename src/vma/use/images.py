@@ -63,6 +63,10 @@ def as_ink(images: Any, size: tuple[int, int], options: FolderOptions | None = N
     """
     if isinstance(images, Ink):
         return images
+    if not isinstance(options, FolderOptions | None):
+        raise InputError(
+            f"options must be FolderOptions, e.g. FolderOptions(crop=True), not a {type(options).__name__}."
+        )
     pages = list(read_pages(images, size, options or OPTIONS, "The image"))
     if not pages:
         raise InputError("There are no images: give at least one.")

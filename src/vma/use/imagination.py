@@ -8,10 +8,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vma.checks import as_tensor, check_samples
+from vma.checks import as_tensor, is_whole
 from vma.errors import InputError
 from vma.latents import DiagonalGaussian
 from vma.use.keyed import AT_ONCE, KeyedMemory
+
+MOST = 10_000  # images at a time
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ def imagine(
     keyed: KeyedMemory, samples: int, temperature: float, generator: torch.Generator | None
 ) -> Imagined:
     """`samples` times a ~ p(a), z = μ + τ σ ε with μ and σ those of p(z|m_a), x ~ p(x|m_a,z)."""
-    check_samples(samples, 1, "Imagining")
+    if not is_whole(samples) or not 1 <= samples <= MOST:
+        raise InputError(f"1 to {MOST} images can be imagined at a time, not {samples!r}.")
     if not (isinstance(temperature, int | float) and 0 <= temperature < math.inf):
         raise InputError(f"The temperature must be 0 (the mean of z) or more, not {temperature}.")
     items = keyed.prior().sample(samples, generator)

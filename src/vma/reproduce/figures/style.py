@@ -73,6 +73,11 @@ def after(answer: Answer) -> str:
     return f"after {thousands(answer['model']['updates'])} updates"
 
 
+def of_maps(model: Mapping[str, Any]) -> str:
+    """E.g. ` of 32 maps`, for a convolutional model."""
+    return f" of {model['maps']} maps" if model.get("maps") else ""
+
+
 def sign(figure: Figure, answers: Answers) -> Figure:
     """The figure with what was trained for how long at its foot, in as many lines as it takes."""
     width = round(figure.get_figwidth() * CHARACTERS_PER_INCH)
@@ -87,7 +92,8 @@ def circumstances(answers: Answers) -> list[str]:
     single = [answer["model"] for answer in answers.values() if "model" in answer]
     runs = compared or [(model["preset"] or model["kind"], model) for model in single]
     words = [
-        f"{name}: {thousands(model['updates'])} updates, {model['hours']:.2f} h." for name, model in runs
+        f"{name}: {thousands(model['updates'])} updates{of_maps(model)}, {model['hours']:.2f} h."
+        for name, model in runs
     ]
     data = [answer["data"] for answer in answers.values() if "data" in answer]
     return list(dict.fromkeys([*words, *[f"{each['name']} {each['split']}." for each in data]]))
