@@ -43,9 +43,11 @@ def step(found: Result) -> str:
         "textbook, channels_last": found["speedup_vs_textbook_channels_last"],
         "memory per target": found["speedup_vs_per_target_memory"],
     }
+    shares = {name: found["flops"][name] / rate / found["seconds"][name] for name in speedups}
+    shares["vma"] = found["fraction_of_sgemm"]  # the median of the rounds' own shares
     rows = [
         [name, seconds(found["seconds"][name]), f"{times:.2f} ×", f"{found['flops'][name] / 1e9:.1f}",
-         f"{found['flops'][name] / rate / found['seconds'][name]:.2f}"]
+         f"{shares[name]:.2f}"]
         for name, times in speedups.items()
     ]  # fmt: skip
     settings = found["settings"]
@@ -87,7 +89,9 @@ def attention(found: Result) -> str:
     head = ("\\|M\\|", *names, *(f"{name}, GFLOP" for name in names))
     lines = [crossing(kind, found[f"crossing_{kind}"]) for kind in ("pixels", "features")]
     lines += [growth(name, costs) for name, costs in found["growth"].items()]
-    return markdown(head, rows) + "\n\n" + "\n".join(lines)
+    settings = found["settings"]
+    text = f"Seconds of one update, {settings['maps']} maps, {settings['targets']} targets, VMA with K = 4."
+    return f"{text}\n\n{markdown(head, rows)}\n\n" + "\n".join(lines)
 
 
 def growth(name: str, costs: dict[str, float]) -> str:
