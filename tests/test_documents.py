@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from benchmarks.recipes import table
 
+from vma.bench.workload import TRAINED_GROWTH, TRAINED_NATS
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -37,8 +39,27 @@ def test_the_documents_state_what_omniglot_gave() -> None:
     notes = (ROOT / "docs/lab-notes.md").read_text()
     for row in found["rows"]:
         assert f"{row['nll']:.1f} ± {row['error']:.1f}" in notes.replace("\n", " ")
-    (eight,) = [row for row in found["rows"] if row["classes"] == 8]
-    assert f"{eight['nll']:.1f} ± {eight['error']:.1f} nats" in (ROOT / "README.md").read_text()
+
+
+def test_the_documents_state_what_an_hour_and_a_half_gave() -> None:
+    notes, text = ((ROOT / name).read_text() for name in ("docs/lab-notes.md", "README.md"))
+    curve = json.loads((ROOT / "results/omniglot-long.json").read_text())["curve"]
+    for row in curve:
+        assert f"| {row['update']} | {row['nll']:.1f} | {row['kl_a']:.2f} | {row['kl_z']:.1f} |" in notes
+    found = json.loads((ROOT / "results/omniglot-long-classes.json").read_text())
+    assert (found["samples"], found["shots"], found["results"]["number_of_targets"]) == (1000, 4, 144)
+    points = {point["classes"]: point for point in found["results"]["points"]}
+    for classes, point in points.items():
+        start = f"| {classes} | {point['memory']} | {plus_minus(point['nll'])} | {point['line']:.1f} |"
+        assert f"{start} {plus_minus(point['rise'], 2)} |" in notes
+    assert f"gave {plus_minus(points[8]['nll'])} nats on unseen Omniglot classes" in text
+    assert f"and {plus_minus(points[144]['nll'])} with all 144 unseen classes" in text
+
+
+def test_benchmarks_look_at_memory_as_a_trained_model_does() -> None:
+    fit = json.loads((ROOT / "results/trained-addresses.json").read_text())["fit"]
+    assert pytest.approx(fit["nats"], abs=0.005) == TRAINED_NATS
+    assert pytest.approx(fit["growth"], abs=0.005) == TRAINED_GROWTH
 
 
 def plus_minus(mean: dict[str, float], digits: int = 1) -> str:

@@ -80,7 +80,7 @@ class Up(nn.ConvTranspose2d):
     def forward(self, h: Maps, output_size: list[int] | None = None) -> Maps:
         """Maps of twice the size, or one less."""
         y = functional.conv_transpose2d(h, self.weight, None, 2, 1, self.output_padding)
-        return y if self.bias is None else y + self.bias.view(-1, 1, 1)
+        return y if self.bias is None else y.add_(self.bias.view(-1, 1, 1))
 
 
 Pixels = Float[Tensor, "batch pixels maps"]
