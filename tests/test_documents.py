@@ -96,7 +96,7 @@ def test_the_lab_notes_state_what_the_adaptive_bound_gains() -> None:
         assert plus_minus(row["gain"], 2) in notes
 
 
-@pytest.mark.parametrize(("file", "runs"), [("recipes", 39), ("recipes-32", 6)])
+@pytest.mark.parametrize(("file", "runs"), [("recipes", 39), ("recipes-32", 39), ("recipes-32-240s", 6)])
 def test_the_lab_notes_state_how_fast_each_recipe_learns(file: str, runs: int) -> None:
     notes = (ROOT / "docs/lab-notes.md").read_text()
     rows = json.loads((ROOT / f"results/{file}.json").read_text())["rows"]
