@@ -115,5 +115,7 @@ def test_the_readme_states_the_measured_speed() -> None:
         f"{step['speedup_vs_per_target_memory']:.1f} times less than with a memory for every target" in text
     )
     assert f"at {step['fraction_of_sgemm']:.2f} of the speed of a plain matrix product" in text
-    (small,) = [row for row in evaluate["rows"] if row["memory"] == 32]
-    assert f"K = 1000 takes {small['speedup_vs_textbook']:.1f} times less (|M| = 32)" in text
+    small, large = evaluate["rows"]
+    assert (small["memory"], large["memory"]) == (32, 2560)
+    assert f"K = 1000 takes {small['speedup_vs_textbook']:.1f} times less (|M| = 32), " in text
+    assert f"{large['speedup_vs_textbook']:.1f} times with |M| = 2560" in text
