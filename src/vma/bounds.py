@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -49,11 +50,12 @@ class BoundTerms:
         """The reads of both, in proportion to their numbers: Σ_k mass_k w_k is the mean of the two sums."""
         total = math.log(self.samples + other.samples)
         names = ("log_p_a", "log_q_a", "log_p_z", "log_q_z", "log_p_x")
-        joined = {name: torch.cat((getattr(self, name), getattr(other, name)), 1) for name in names}
+        joined: dict[str, Any] = {
+            name: torch.cat((getattr(self, name), getattr(other, name)), 1) for name in names
+        }
         masses = [each.log_mass + math.log(each.samples) - total for each in (self, other)]
         kl_z = None if self.kl_z is None or other.kl_z is None else torch.cat((self.kl_z, other.kl_z), 1)
-        known = {"kl_z": kl_z, "p_a": self.p_a, "q_a": self.q_a}
-        return BoundTerms(**joined, log_mass=torch.cat(masses, 1), **known)  # type: ignore[arg-type]
+        return BoundTerms(**joined, log_mass=torch.cat(masses, 1), kl_z=kl_z, p_a=self.p_a, q_a=self.q_a)
 
     @property
     def samples(self) -> int:

@@ -91,6 +91,11 @@ def check_counts(question: object, **least: int) -> None:
     """Refuse a question of which an attribute, or a number of a list, is less than its `least`."""
     for name, fewest in least.items():
         given = getattr(question, name)
-        for value in given if isinstance(given, tuple) else (given,):
-            if value < fewest:
-                raise InputError(f"{name} must be {fewest} or more, not {value}.")
+        check_least(name, given if isinstance(given, tuple) else (given,), fewest)
+
+
+def check_least(name: str, values: Sequence[int], fewest: int) -> None:
+    """Refuse `values` of which one is less than `fewest`."""
+    for value in values:
+        if value < fewest:
+            raise InputError(f"{name} must be {fewest} or more, not {value}.")

@@ -14,7 +14,7 @@ from vma.bench.machine import threads as using_threads
 from vma.bench.memory import peak_of_tensors
 from vma.bench.report import Result, present, seconds, size, table
 from vma.bench.timing import Clock, growth_exponent, interleaved
-from vma.errors import InputError
+from vma.checks import check_least
 from vma.similarity import similarity
 
 LARGE = 10_000  # from here on a query is more than the overhead of calling torch
@@ -64,14 +64,8 @@ def bench_addressing(
         clock: wall, or cpu for a machine that others use too.
         json: Print the result as one line of JSON, last.
     """
-    for name, least in (
-        ("memory", memory),
-        ("targets", targets),
-        ("samples", (samples,)),
-        ("repeats", (repeats,)),
-    ):
-        if min(least, default=0) < 1:
-            raise InputError(f"{name} must be 1 or more.")
+    for name, values in (("memory", memory), ("targets", targets), ("samples", (samples,))):
+        check_least(name, values or (0,), 1)
     started = time.perf_counter()
     with using_threads(threads):
         rows = [

@@ -1,5 +1,7 @@
 """−log p(x|M) by the K-sample bound (eq. 7) for any K, and what it is made of."""
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -43,11 +45,17 @@ def bounds(
         sampling: `independent` (eq. 7), or `adaptive`, a tighter bound at the same cost.
         generator: Source of randomness.
     """
+    found = [
+        multi_sample_bound(terms(model, x[part], memory, samples, sampling, generator))
+        for part in parts(len(x), samples)
+    ]
+    return torch.cat(found)
+
+
+def parts(targets: int, samples: int) -> Iterator[slice]:
+    """The targets in slices of at most `READS` reads, or of one target."""
     check_samples(samples, 1, "A bound")
-    parts = slices(len(x), max(1, READS // samples))
-    return torch.cat(
-        [multi_sample_bound(terms(model, x[part], memory, samples, sampling, generator)) for part in parts]
-    )
+    return slices(targets, max(1, READS // samples))
 
 
 def terms(
@@ -80,9 +88,8 @@ def measures(
 
     For arguments see `bounds`.
     """
-    check_samples(samples, 1, "A bound")
     found: Measures = {}
-    for part in slices(len(x), max(1, READS // samples)):
+    for part in parts(len(x), samples):
         for name, values in of_terms(terms(model, x[part], memory, samples, sampling, generator)).items():
             found.setdefault(name, []).extend(values.double().tolist())
     return found

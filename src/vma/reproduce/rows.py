@@ -127,12 +127,17 @@ def shown(each: Row) -> str:
     return minus(f"{each.value:.{digits}f}{error} {each.unit}".strip())
 
 
+def thousands(number: int) -> str:
+    """E.g. `12 345`."""
+    return f"{number:,}".replace(",", " ")
+
+
 def training(each: Row) -> str:
     """What the run was, e.g. `6 000 updates, 32 maps, 1.03 h`; nothing where no run is behind the number."""
     if not each.updates:
         return ""
-    updates = f"{each.updates:,} updates".replace(",", " ")
-    return ", ".join([updates, *([f"{each.maps} maps"] if each.maps else []), f"{each.hours:.2f} h"])
+    maps = f", {each.maps} maps" if each.maps else ""
+    return f"{thousands(each.updates)} updates{maps}, {each.hours:.2f} h"
 
 
 def circumstances(each: Row) -> str:

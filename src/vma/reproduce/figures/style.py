@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vma.report.pictures import AMBER, BLUE, GREY, INK, TEAL, dress
-from vma.reproduce.rows import Answer, Answers
+from vma.reproduce.rows import Answer, Answers, thousands
 
 MODELS = {"vma": "VMA", "vae": "VAE, no memory", "soft-attention": "soft attention", "gmn": "GMN"}
 COLOURS = {"vma": TEAL, "vae": GREY, "soft-attention": AMBER, "gmn": BLUE}
@@ -61,11 +61,6 @@ def series(
     values, errors = [mean["value"] for mean in means], [error_of(mean) for mean in means]
     axes.errorbar(x, values, errors, color=colour, label=name, linewidth=1.6, linestyle=style, marker="o",
                   markersize=4, capsize=2.5, elinewidth=0.9)  # fmt: skip
-
-
-def thousands(number: int) -> str:
-    """E.g. `12 345`."""
-    return f"{number:,}".replace(",", " ")
 
 
 def after(answer: Answer) -> str:
