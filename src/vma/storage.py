@@ -2,11 +2,14 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import torch
+import tyro
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
+from tyro.conf import Positional
 
 from vma.config import ModelConfig, config_from
 from vma.errors import InputError
@@ -16,6 +19,9 @@ from vma.models import GenerativeModel, build_model
 FORMAT = "vma-model"
 VERSION = 1
 IN_RUN = "model.safetensors"  # a run's folder holds its model under this name
+
+RunFolder = Annotated[Path, tyro.conf.arg(metavar="RUN")]
+File = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 
 
 def save_model(model: GenerativeModel, path: str | Path) -> None:
@@ -92,7 +98,7 @@ def info(path: Path, /) -> None:
         print(f"  {name:<14} {value}")
 
 
-def export(run: Path, file: Path, /, *, overwrite: bool = False) -> None:
+def export(run: Positional[RunFolder], file: Positional[File], *, overwrite: bool = False) -> None:
     """Write the model of a run to one file: weights as safetensors, the configuration in its header.
 
     Args:

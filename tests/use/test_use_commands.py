@@ -61,7 +61,8 @@ def test_recognise(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for row, found in zip(rows, expected, strict=True):
         assert row["label"] == found.label
         assert float(row["p(a)"]) == found.probabilities["a"]
-        assert row["items"].split()[0].startswith(f"{found.items[0][0]}:")
+        first, share = found.items[0]
+        assert row["items"].split("; ")[0] == f"{first} {memory.labels[first]} {share:.4g}"
     run(recognise, "run", "new/x.png", "--memory", "memory", "--by", "likelihood", "--out", "answers.json")
     (answer,) = json.loads(Path("answers.json").read_text())
     assert set(answer["probabilities"]) == {"a", "b"}

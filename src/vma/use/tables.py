@@ -70,13 +70,19 @@ def as_csv(rows: Sequence[Row]) -> bytes:
 
 
 def flatten(row: Row) -> dict[str, Any]:
-    """`probabilities` as columns p(class), `items` as their numbers with shares."""
+    """`probabilities` as columns p(class), `items` as "number label share", separated by semicolons."""
     flat: dict[str, Any] = {}
     for key, value in row.items():
         if key == "probabilities":
             flat |= {f"p({label})": share for label, share in value.items()}
         elif key == "items":
-            flat[key] = " ".join(f"{each['item']}:{each['share']:.4g}" for each in value)
+            flat[key] = "; ".join(item_text(each) for each in value)
         else:
             flat[key] = value
     return flat
+
+
+def item_text(item: Row) -> str:
+    """An item's number, its label if it has one, and its share."""
+    label = "" if item["label"] is None else f" {item['label']}"
+    return f"{item['item']}{label} {item['share']:.4g}"
