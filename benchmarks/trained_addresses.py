@@ -7,7 +7,6 @@ RUN is the folder of a few-shot model. Omniglot's test classes, 8 of them with 4
 """
 
 import json
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -48,11 +47,10 @@ def size(subject: Subject, classes: int, shots: int) -> dict[str, Any]:
     return {"memory": classes * shots, "classes": classes, "shots": shots, **means}
 
 
-def fit(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """H = nats + growth · log(|M| / 32), through the smallest and the largest memory."""
-    first, last = rows[0], rows[-1]
-    growth = (last["nats"] - first["nats"]) / math.log(last["memory"] / first["memory"])
-    return {"nats": first["nats"], "growth": growth}
+def corners(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
+    """Different addresses among K reads of a target, with the smallest and the largest memory: what is imitated."""
+    targets = TARGETS * CLASSES
+    return {f"{reads}": [row[f"pairs_{reads}"] / targets for row in (rows[0], rows[-1])] for reads in SAMPLES}
 
 
 def main(run: Run, path: Path) -> None:
@@ -60,11 +58,16 @@ def main(run: Run, path: Path) -> None:
     torch.set_num_threads(1)
     subject = open_subject(run)
     rows = [size(subject, classes, shots) for classes, shots in MEMORIES]
-    asked = {"protocol": "disjoint", "targets": TARGETS * CLASSES, "draws": SEEDS, "fit": fit(rows)}
+    asked = {
+        "protocol": "disjoint",
+        "targets": TARGETS * CLASSES,
+        "draws": SEEDS,
+        "pairs_of_a_target": corners(rows),
+    }
     write_atomically(path, json.dumps({**subject.about, **asked, "rows": rows}, indent=1).encode())
     for row in rows:
         print({name: round(value, 2) for name, value in row.items()}, flush=True)
-    print(asked["fit"])
+    print(asked["pairs_of_a_target"])
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from benchmarks.recipes import table
 
-from vma.bench.workload import TRAINED_GROWTH, TRAINED_NATS
+from vma.bench.workload import TRAINED_ITEMS, TRAINED_PAIRS, TRAINED_READS, trained_pairs
 
 ROOT = Path(__file__).parents[1]
 
@@ -57,9 +57,15 @@ def test_the_documents_state_what_an_hour_and_a_half_gave() -> None:
 
 
 def test_benchmarks_look_at_memory_as_a_trained_model_does() -> None:
-    fit = json.loads((ROOT / "results/trained-addresses.json").read_text())["fit"]
-    assert pytest.approx(fit["nats"], abs=0.005) == TRAINED_NATS
-    assert pytest.approx(fit["growth"], abs=0.005) == TRAINED_GROWTH
+    found = json.loads((ROOT / "results/trained-addresses.json").read_text())
+    assert tuple(int(reads) for reads in found["pairs_of_a_target"]) == TRAINED_READS
+    assert (found["rows"][0]["memory"], found["rows"][-1]["memory"]) == TRAINED_ITEMS
+    for measured, used in zip(found["pairs_of_a_target"].values(), TRAINED_PAIRS, strict=True):
+        assert measured == pytest.approx(used, rel=0.005)
+    for row in found["rows"]:
+        for reads in TRAINED_READS:
+            pairs = found["targets"] * trained_pairs(row["memory"], reads)
+            assert pairs == pytest.approx(row[f"pairs_{reads}"], rel=0.08), "no power law"
 
 
 def plus_minus(mean: dict[str, float], digits: int = 1) -> str:

@@ -1,18 +1,21 @@
 """Each command prints a table and, last, its JSON; what is timed is what it says."""
 
 import json
+import math
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 import torch
 
 from vma import InputError
+from vma.addressing import AddressDistribution
 from vma.bench.addressing import bench_addressing
 from vma.bench.attention import bench_attention
 from vma.bench.data import bench_data
 from vma.bench.evaluate import TextbookLoop, bench_evaluate, ours
 from vma.bench.step import bench_step
-from vma.bench.workload import Workload, few_shot_preset, glyph_sampler, trained_entropy
+from vma.bench.workload import Workload, expected_pairs, few_shot_preset, glyph_sampler, trained_pairs
 
 
 @pytest.fixture
@@ -115,12 +118,29 @@ def test_an_episode_has_the_size_that_was_asked_for(items: int, targets: int) ->
     assert (len(episode.memory), len(episode.targets)) == (items, targets)
 
 
-def test_an_untrained_model_is_made_to_look_as_a_trained_one() -> None:
-    work = Workload.of(few_shot_preset("omniglot-fewshot-4", 8), items=32, targets=32)
-    entropy = work.model.posterior(work.x, work.memory).entropy().mean().detach()
-    assert float(entropy) == pytest.approx(trained_entropy(32), abs=1e-3)
-    assert 12 <= work.counts()["unique_items"] < 32
-    assert 40 <= work.counts()["unique_pairs"] < 80
+@pytest.mark.parametrize(("samples", "items"), [(4, 32), (100, 32), (4, 200)])
+def test_an_untrained_model_is_made_to_look_as_a_trained_one(samples: int, items: int) -> None:
+    work = Workload.of(few_shot_preset("omniglot-fewshot-4", 8), items, targets=32, samples=samples)
+    q_a = work.model.posterior(work.x, work.memory)
+    assert expected_pairs(q_a, samples) == pytest.approx(trained_pairs(items, samples), rel=1e-3)
+    never = (1 - q_a.log_probs.detach().double().exp()) ** samples
+    found, error = work.counts()["unique_pairs"], float((never * (1 - never)).sum().sqrt())
+    assert abs(found - 32 * trained_pairs(items, samples)) < 4 * error
+    assert work.counts()["unique_items"] < items
+
+
+def test_the_number_of_different_addresses_is_the_expected_one() -> None:
+    q_a = AddressDistribution.of_scores(torch.tensor([[0.0, 1.0, 2.5], [3.0, 0.0, -torch.inf]]).double())
+    expected = [
+        sum(math.prod(float(p[a]) for a in reads) * len(set(reads)) for reads in product(range(3), repeat=3))
+        for p in q_a.log_probs.exp()
+    ]
+    assert expected_pairs(q_a, 3) == pytest.approx(sum(expected) / 2)
+
+
+@pytest.mark.parametrize(("items", "samples"), [(1, 4), (2, 4), (2, 10**6), (2304, 10**6), (10**6, 4)])
+def test_no_more_addresses_are_expected_than_there_are(items: int, samples: int) -> None:
+    assert 1 <= trained_pairs(items, samples) <= min(items, samples)
 
 
 def test_updates_of_a_workload_are_all_the_same() -> None:

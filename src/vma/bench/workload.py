@@ -27,14 +27,23 @@ from vma.training.view import SilentView
 
 CPU = torch.device("cpu")
 CLASSES, DRAWERS = 8, 20
-# H(q(a|x)) of a model trained on Omniglot at |M| = 32, and its growth with log |M|: results/trained-addresses.json.
-TRAINED_NATS, TRAINED_ITEMS, TRAINED_GROWTH = 0.61, 32, 0.41
+# Different addresses among K = 4 and 1000 reads of a target, with |M| = 32 and 2304, of a model trained on
+# Omniglot: results/trained-addresses.json.
+TRAINED_READS, TRAINED_ITEMS = (4, 1000), (32, 2304)
+TRAINED_PAIRS = ((1.71, 2.80), (5.29, 62.0))
 
 
-def trained_entropy(items: int) -> float:
-    """H(q(a|x)) of a trained model, in nats: 0.61 + 0.41 log(|M|/32), and no more than half of log |M|."""
-    nats = TRAINED_NATS + TRAINED_GROWTH * math.log(items / TRAINED_ITEMS)
-    return min(max(nats, 0.1), math.log(items) / 2)
+def trained_pairs(items: int, samples: int) -> float:
+    """Different addresses among K reads of a target, of a trained model: c K^α |M|^(β + γ log K), through what was
+    measured, and no more than three quarters of K and |M|."""
+    of_items, of_reads = between(items, TRAINED_ITEMS), between(samples, TRAINED_READS)
+    few, many = (math.log(small) + of_items * math.log(large / small) for small, large in TRAINED_PAIRS)
+    return max(1.0, min(math.exp(few + of_reads * (many - few)), 0.75 * min(items, samples)))
+
+
+def between(value: int, ends: tuple[int, int]) -> float:
+    """How far `value` lies from the first to the second of `ends`, by its logarithm."""
+    return math.log(value / ends[0]) / math.log(ends[1] / ends[0])
 
 
 def few_shot_preset(name: str, maps: int) -> TrainSettings:
@@ -107,7 +116,7 @@ class Workload:
         model = training.model
         assert isinstance(model, VMA)
         assert memory is not None
-        sharpen_(model, x, memory, trained_entropy(items))
+        sharpen_(model, x, memory, max(settings.samples, TRAINED_READS[0]))
         return Workload.drawn(training, model, x, memory)
 
     @staticmethod
@@ -164,8 +173,8 @@ def draws(
 
 
 @torch.no_grad()
-def sharpen_(model: VMA, x: Tensor, memory: Memory, nats: float) -> None:
-    """Give q(a|x) a mean entropy of `nats`, in place: an untrained model's is flat, and all its reads differ.
+def sharpen_(model: VMA, x: Tensor, memory: Memory, samples: int) -> None:
+    """Let K reads of q(a|x) differ as often as a trained model's, in place: an untrained model's differ all.
 
     The query network becomes a copy of the key network, both are centred on this memory, so that a target finds
     the items that look like it, and the queries are made as long as it takes.
@@ -176,7 +185,7 @@ def sharpen_(model: VMA, x: Tensor, memory: Memory, nats: float) -> None:
     last_layer(key).bias.sub_(key(memory.items).mean(0))
     query.load_state_dict(key.state_dict())
     scores = addressing.similarity.scores(addressing.keys(memory), query(x)).double()
-    length = length_for_entropy(scores, nats)
+    length = length_for_pairs(scores, samples, trained_pairs(len(memory), samples))
     for parameter in last_layer(query).parameters():
         parameter.mul_(length)
 
@@ -186,11 +195,17 @@ def last_layer(network: nn.Module) -> nn.Linear:
     return [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
 
 
-def length_for_entropy(scores: Float[Tensor, "batch memory"], nats: float) -> float:
-    """s for which softmax(s · scores) has a mean entropy of `nats`, by bisection of log s."""
+def expected_pairs(q_a: AddressDistribution, samples: int) -> float:
+    """Σ_a 1 − (1 − q(a|x))^K, the expected number of different addresses among K reads: mean over targets."""
+    never = samples * torch.log1p(-q_a.log_probs.detach().exp().clamp(max=1))
+    return float(-torch.expm1(never).sum(-1).mean())
+
+
+def length_for_pairs(scores: Float[Tensor, "batch memory"], samples: int, pairs: float) -> float:
+    """s for which K reads of softmax(s · scores) have `pairs` different addresses a target, by bisection."""
     low, high = -20.0, 20.0
     for _ in range(60):
         middle = (low + high) / 2
-        entropy = AddressDistribution.of_scores(math.exp(middle) * scores).entropy().mean()
-        low, high = (middle, high) if float(entropy) > nats else (low, middle)
+        found = expected_pairs(AddressDistribution.of_scores(math.exp(middle) * scores), samples)
+        low, high = (middle, high) if found > pairs else (low, middle)
     return math.exp(high)

@@ -15,7 +15,7 @@ from vma.memory import Memory
 from vma.model import VMA
 from vma.models import GenerativeModel
 
-CHUNK = 128  # rows that a network sees at a time: more no longer fit into a processor's cache
+CHUNK = 256  # rows that a network sees at a time
 READS = 200_000  # reads whose z are held at a time
 
 SAMPLINGS = ("independent", "adaptive")
