@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from vma.bench.evaluate import with_range
 from vma.bench.report import seconds, size
 from vma.files import write_atomically
 
@@ -65,7 +66,7 @@ def evaluate(found: Result) -> str:
     """The K-sample bound beside the textbook loop."""
     rows = [
         [str(row["memory"]), seconds(row["seconds"]["vma"]), seconds(row["seconds"]["textbook"]),
-         f"{row['speedup_vs_textbook']:.2f} ×", f"{row['flops']['textbook'] / row['flops']['vma']:.2f} ×",
+         with_range(row), f"{row['flops']['textbook'] / row['flops']['vma']:.2f} ×",
          *(size(row["peak_memory_bytes"][side] or 0) for side in ("vma", "textbook")),
          f"{row['unique_pairs']} of {row['reads']}"]
         for row in found["rows"]

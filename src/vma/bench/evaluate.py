@@ -5,7 +5,6 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import torch
@@ -18,12 +17,13 @@ from vma.bench.machine import peak_memory
 from vma.bench.machine import threads as using_threads
 from vma.bench.report import Result, present, seconds, size, table
 from vma.bench.textbook import Side
-from vma.bench.timing import Clock, interleaved
+from vma.bench.timing import Clock, Times, interleaved
 from vma.bench.workload import Workload, few_shot_preset, source
+from vma.checks import check_least
 from vma.evaluation.likelihood import bounds
 
-OURS, KEYS, ROWS = "vma", "textbook: keys", "textbook: reads"
-SIDES = ("vma", "textbook")
+OURS, LOOP, KEYS, ROWS = "vma", "textbook", "textbook: keys", "textbook: reads"
+SIDES = (OURS, LOOP)
 ROWS_AT_ONCE = 128  # of the textbook loop: as many as a training update has
 
 
@@ -82,6 +82,8 @@ def bench_evaluate(
         clock: wall, or cpu for a machine that others use too.
         json: Print the result as one line of JSON, last.
     """
+    check_least("samples", (samples,), 2)
+    check_least("textbook_targets", (textbook_targets,), 1)
     started = time.perf_counter()
     tasks = [Task(preset, maps, items, targets, samples, threads) for items in memory]
     with using_threads(threads):
@@ -106,21 +108,23 @@ def measure(task: Task, textbook_targets: int, repeats: int, clock: Clock) -> Re
     check_bounds(work, loop)
     sides = {OURS: lambda: ours(work), KEYS: loop.keys, ROWS: loop.reads}
     flops = {name: count_flops(run) for name, run in sides.items()}
-    times = interleaved(sides, repeats, clock)
     factor = task.targets / textbook_targets
+    times = with_loop(interleaved(sides, repeats, clock), factor)
     return {
         "memory": task.memory,
-        "speedup_vs_textbook": times.ratio(KEYS, OURS) + factor * times.ratio(ROWS, OURS),
-        "seconds": {"vma": times.median(OURS), "textbook": in_all(times.median, factor)},
-        "flops": {"vma": flops[OURS], "textbook": in_all(flops.__getitem__, factor)},
+        "speedup_vs_textbook": times.ratio(LOOP, OURS),
+        "speedup_in_each_round": times.ratios(LOOP, OURS),
+        "seconds": {side: times.median(side) for side in SIDES},
+        "flops": {OURS: flops[OURS], LOOP: flops[KEYS] + factor * flops[ROWS]},
         "peak_memory_bytes": {side: peak_in_child(task, side) for side in SIDES},
         **work.counts(),
     }
 
 
-def in_all(cost: Callable[[str], float | int], factor: float) -> float:
-    """What the textbook loop costs for all targets."""
-    return cost(KEYS) + factor * cost(ROWS)
+def with_loop(times: Times, factor: float) -> Times:
+    """`times` with those of the textbook's whole loop: its keys, and `factor` times the reads that were timed."""
+    rounds = zip(times.seconds[KEYS], times.seconds[ROWS], strict=True)
+    return Times({**times.seconds, LOOP: [keys + factor * reads for keys, reads in rounds]})
 
 
 def ours(work: Workload) -> Float[Tensor, "batch"]:
@@ -195,6 +199,12 @@ def main(arguments: str) -> None:
     print(json_lines.dumps(peak_memory()))
 
 
+def with_range(row: Result) -> str:
+    """The speed-up, and the least and the largest of a round."""
+    rounds = row["speedup_in_each_round"]
+    return f"{row['speedup_vs_textbook']:.2f} × ({min(rounds):.1f}–{max(rounds):.1f})"
+
+
 def shown(found: Result) -> Table:
     """The table of a result."""
     rows = [
@@ -202,7 +212,7 @@ def shown(found: Result) -> Table:
             f"{row['memory']}",
             seconds(row["seconds"]["vma"]),
             seconds(row["seconds"]["textbook"]),
-            f"{row['speedup_vs_textbook']:.2f} ×",
+            with_range(row),
             f"{row['flops']['textbook'] / row['flops']['vma']:.2f} ×",
             *(size(row["peak_memory_bytes"][side] or 0) for side in SIDES),
             f"{row['unique_pairs']} of {row['reads']}",

@@ -26,9 +26,13 @@ class Times:
         """Median seconds of a side."""
         return median(self.seconds[side])
 
+    def ratios(self, slow: str, fast: str) -> list[float]:
+        """How many times longer `slow` takes than `fast` in each round."""
+        return [s / f for s, f in zip(self.seconds[slow], self.seconds[fast], strict=True)]
+
     def ratio(self, slow: str, fast: str) -> float:
         """How many times longer `slow` takes than `fast`: the median of the rounds' ratios."""
-        return median(s / f for s, f in zip(self.seconds[slow], self.seconds[fast], strict=True))
+        return median(self.ratios(slow, fast))
 
 
 def interleaved(sides: Mapping[str, Callable[[], object]], repeats: int, clock: Clock = "wall") -> Times:

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from vma.addressing import AddressDistribution
+from vma.addressing import CHUNK, AddressDistribution
 from vma.bounds import BoundTerms
 from vma.data.embedded import GlyphOptions, load_glyphs
 from vma.episodes import EpisodeSampler
@@ -27,23 +28,25 @@ from vma.training.view import SilentView
 
 CPU = torch.device("cpu")
 CLASSES, DRAWERS = 8, 20
-# Different addresses among K = 4 and 1000 reads of a target, with |M| = 32 and 2304, of a model trained on
-# Omniglot: results/trained-addresses.json.
-TRAINED_READS, TRAINED_ITEMS = (4, 1000), (32, 2304)
-TRAINED_PAIRS = ((1.71, 2.80), (5.29, 62.0))
+# Different addresses among K reads of a target, of a model trained on Omniglot: a row for each K, a column for each
+# |M|, from results/trained-addresses.json.
+TRAINED_READS, TRAINED_ITEMS = (4, 32, 1000), (4, 32, 2304)
+TRAINED_PAIRS = ((1.54, 1.70, 2.96), (2.17, 2.90, 11.67), (2.92, 5.49, 63.74))
 
 
 def trained_pairs(items: int, samples: int) -> float:
-    """Different addresses among K reads of a target, of a trained model: c K^α |M|^(β + γ log K), through what was
-    measured, and no more than three quarters of K and |M|."""
-    of_items, of_reads = between(items, TRAINED_ITEMS), between(samples, TRAINED_READS)
-    few, many = (math.log(small) + of_items * math.log(large / small) for small, large in TRAINED_PAIRS)
-    return max(1.0, min(math.exp(few + of_reads * (many - few)), 0.75 * min(items, samples)))
+    """Different addresses among K reads of a target, of a trained model: powers of |M| and K through what is known.
+
+    No more than three quarters of K and |M|, of which powers know nothing.
+    """
+    of_reads = [power_law(items, TRAINED_ITEMS, pairs) for pairs in TRAINED_PAIRS]
+    return max(1.0, min(power_law(samples, TRAINED_READS, of_reads), 0.75 * min(items, samples)))
 
 
-def between(value: int, ends: tuple[int, int]) -> float:
-    """How far `value` lies from the first to the second of `ends`, by its logarithm."""
-    return math.log(value / ends[0]) / math.log(ends[1] / ends[0])
+def power_law(x: int, xs: Sequence[int], ys: Sequence[float]) -> float:
+    """y at x, where log y is linear in log x between three points, and goes on so beyond them."""
+    i = 0 if x < xs[1] else 1
+    return ys[i] * (ys[i + 1] / ys[i]) ** (math.log(x / xs[i]) / math.log(xs[i + 1] / xs[i]))
 
 
 def few_shot_preset(name: str, maps: int) -> TrainSettings:
@@ -116,7 +119,7 @@ class Workload:
         model = training.model
         assert isinstance(model, VMA)
         assert memory is not None
-        sharpen_(model, x, memory, max(settings.samples, TRAINED_READS[0]))
+        sharpen_(model, x, memory, max(settings.samples, 2))  # a single read says nothing of sharpness
         return Workload.drawn(training, model, x, memory)
 
     @staticmethod
@@ -174,7 +177,7 @@ def draws(
 
 @torch.no_grad()
 def sharpen_(model: VMA, x: Tensor, memory: Memory, samples: int) -> None:
-    """Let K reads of q(a|x) differ as often as a trained model's, in place: an untrained model's differ all.
+    """Let K reads of q(a|x) differ as often as a trained model's, in place: an untrained model's all differ.
 
     The query network becomes a copy of the key network, both are centred on this memory, so that a target finds
     the items that look like it, and the queries are made as long as it takes.
@@ -182,7 +185,8 @@ def sharpen_(model: VMA, x: Tensor, memory: Memory, samples: int) -> None:
     addressing = model.addressing
     key, query = addressing.key, addressing.query
     assert query is not None
-    last_layer(key).bias.sub_(key(memory.items).mean(0))
+    embedded = torch.cat([key(items) for items in memory.items.split(CHUNK)])
+    last_layer(key).bias.sub_(embedded.mean(0))
     query.load_state_dict(key.state_dict())
     scores = addressing.similarity.scores(addressing.keys(memory), query(x)).double()
     length = length_for_pairs(scores, samples, trained_pairs(len(memory), samples))
