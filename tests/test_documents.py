@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks.recipes import table
+from benchmarks.recipes import RECIPES, table
 
 from vma.bench.workload import TRAINED_ITEMS, TRAINED_PAIRS, TRAINED_READS, trained_pairs
+from vma.training.presets import PRESETS
 
 ROOT = Path(__file__).parents[1]
 
@@ -100,13 +101,25 @@ def test_the_lab_notes_state_what_the_adaptive_bound_gains() -> None:
         assert plus_minus(row["gain"], 2) in notes
 
 
-@pytest.mark.parametrize(("file", "runs"), [("recipes", 39), ("recipes-32", 39), ("recipes-32-240s", 6)])
+@pytest.mark.parametrize(
+    ("file", "runs"),
+    [("recipes", 39), ("recipes-32", 39), ("recipes-32-240s", 6), ("recipes-32-1800s", 6)],
+)
 def test_the_lab_notes_state_how_fast_each_recipe_learns(file: str, runs: int) -> None:
     notes = (ROOT / "docs/lab-notes.md").read_text()
     rows = json.loads((ROOT / f"results/{file}.json").read_text())["rows"]
     assert len(rows) == runs
     for line in table(rows):
         assert line in notes
+
+
+def test_the_fast_presets_are_the_recipe_that_learned_most_in_half_an_hour() -> None:
+    found = json.loads((ROOT / "results/recipes-32-1800s.json").read_text())["summary"]
+    best = RECIPES[min(found, key=lambda each: each["valid_nll"])["recipe"]]
+    fast = PRESETS["omniglot-fewshot-4-fast"]
+    assert (fast.model.style, fast.optimiser.name) == (best.model.style, best.optimiser.name)
+    assert (fast.latent_gradient, fast.samples) == (best.latent_gradient, best.samples)
+    assert fast.estimator == best.estimator
 
 
 def test_the_readme_states_the_measured_speed() -> None:
