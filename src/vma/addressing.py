@@ -107,12 +107,16 @@ class Addressing(nn.Module):
         self.prior_query = nn.Parameter(torch.zeros(matching)) if prior == "learned" else None
 
     def keys(self, memory: Memory) -> Float[Tensor, "memory matching"]:
-        """k_a for all of M; computed once per memory, whatever the number of targets.
+        """k_a for all of M; computed once per memory, whatever the number of targets."""
+        return self.similarity.keys(self.embedded(memory))
+
+    def embedded(self, memory: Memory) -> Float[Tensor, "memory matching"]:
+        """e_a = h(m_a) for all of M.
 
         Where no gradient is wanted, a large memory is embedded piece by piece: its feature maps are never held.
         """
         size = 0 if torch.is_grad_enabled() else CHUNK
-        return self.similarity.keys(in_chunks(lambda part: self.key(memory.items[part]), len(memory), size))
+        return in_chunks(lambda part: self.key(memory.items[part]), len(memory), size)
 
     def prior(self, memory: Memory, keys: Float[Tensor, "memory matching"]) -> AddressDistribution:
         """p(a)."""

@@ -57,8 +57,8 @@ COMMANDS: dict[str, Command] = {
     "score": Command("vma.use.commands:score", "log p(x|M) of images, and which of them are novel"),
     "explain": Command("vma.use.commands:explain", "where the model looks for an image"),
     "serve": Command("vma.serve.commands:serve", "a local page to draw, remember, imagine and recognise"),
-    "export": Command("vma.storage:export", "write a run's model to one file"),
-    "info": Command("vma.storage:info", "describe a saved model: its configuration, size and memory"),
+    "export": Command("vma.use.commands:export", "write a run's model to one file"),
+    "info": Command("vma.use.commands:info", "describe a saved model: its configuration, size and memory"),
     "bench step": Command("vma.bench.step:bench_step", "one training update, beside the textbook's"),
     "bench evaluate": Command(
         "vma.bench.evaluate:bench_evaluate", "the K = 1000 bound, beside the textbook's"

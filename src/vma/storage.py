@@ -1,15 +1,11 @@
 """A model in one file: weights as safetensors, the configuration as JSON in its header. No pickled code."""
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 import torch
-import tyro
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from tyro.conf import Positional
 
 from vma.config import ModelConfig, config_from
 from vma.errors import InputError
@@ -19,9 +15,6 @@ from vma.models import GenerativeModel, build_model
 FORMAT = "vma-model"
 VERSION = 1
 IN_RUN = "model.safetensors"  # a run's folder holds its model under this name
-
-RunFolder = Annotated[Path, tyro.conf.arg(metavar="RUN")]
-File = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 
 
 def save_model(model: GenerativeModel, path: str | Path) -> None:
@@ -83,33 +76,3 @@ def model_file(path: Path) -> Path:
         if place.is_file():
             return place
     raise InputError(f"{path} is a folder without a {IN_RUN}: name a run's folder, or the file of a model.")
-
-
-def info(path: Path, /) -> None:
-    """Describe a saved model.
-
-    Args:
-        path: The model file, or the folder of a run.
-    """
-    file = model_file(path)
-    config, tensors = read_model(file)
-    print(f"{file}: {sum(tensor.numel() for tensor in tensors.values()):,} parameters")
-    for name, value in asdict(config).items():
-        print(f"  {name:<14} {value}")
-
-
-def export(run: Positional[RunFolder], file: Positional[File], *, overwrite: bool = False) -> None:
-    """Write the model of a run to one file: weights as safetensors, the configuration in its header.
-
-    Args:
-        run: The folder of the run.
-        file: Where to write it, e.g. characters.safetensors.
-        overwrite: Replace the file if there is one.
-    """
-    model = load_model(model_file(run))
-    if file.is_dir():
-        raise InputError(f"{file} is a folder: name a file, e.g. {file / 'model.safetensors'}.")
-    if file.exists() and not overwrite:
-        raise InputError(f"{file} exists: choose another name, or add --overwrite.")
-    save_model(model, file)
-    print(f"{file}: {file.stat().st_size / 1e6:.1f} MB")

@@ -12,9 +12,8 @@ from PIL import Image
 from tests.oracles import small_mlp
 from tests.use.makers import drawings, trained
 from vma.errors import InputError
-from vma.storage import export, info
 from vma.use import load
-from vma.use.commands import explain, imagine, recognise, score
+from vma.use.commands import explain, export, imagine, info, recognise, score
 from vma.use.figures import best_blocks, rows_of, shorten
 from vma.use.labels import as_label
 

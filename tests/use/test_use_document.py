@@ -11,7 +11,6 @@ from PIL import Image
 import vma
 from tests.oracles import small_mlp
 from tests.use.makers import drawings, trained
-from vma.storage import export, info
 from vma.use import commands, load
 
 TEXT = (Path(__file__).parents[2] / "docs/use.md").read_text()
@@ -50,6 +49,6 @@ def test_the_document_runs_from_top_to_bottom() -> None:
     lines = re.findall(r"^    vma (\w+) (.*?)(?:\s+#.*)?$", TEXT, re.MULTILINE)
     assert [name for name, _ in lines] == [*COMMANDS, "export", "info"]
     for name, arguments in lines:
-        tyro.cli((COMMANDS | {"export": export, "info": info})[name], args=shlex.split(arguments))
+        tyro.cli(getattr(commands, name), args=shlex.split(arguments))
     for file in ("imagined.png", "answers.csv", "scores.json", "why.png", "model.safetensors"):
         assert Path(file).stat().st_size > 100

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from vma.addressing import CHUNK, AddressDistribution
+from vma.addressing import AddressDistribution
 from vma.bounds import BoundTerms
 from vma.data.embedded import GlyphOptions, load_glyphs
 from vma.episodes import EpisodeSampler
@@ -185,8 +185,7 @@ def sharpen_(model: VMA, x: Tensor, memory: Memory, samples: int) -> None:
     addressing = model.addressing
     key, query = addressing.key, addressing.query
     assert query is not None
-    embedded = torch.cat([key(items) for items in memory.items.split(CHUNK)])
-    last_layer(key).bias.sub_(embedded.mean(0))
+    last_layer(key).bias.sub_(addressing.embedded(memory).mean(0))
     query.load_state_dict(key.state_dict())
     scores = addressing.similarity.scores(addressing.keys(memory), query(x)).double()
     length = length_for_pairs(scores, samples, trained_pairs(len(memory), samples))

@@ -1,5 +1,6 @@
-"""The commands `vma imagine | recognise | score | explain`."""
+"""The commands `vma imagine | recognise | score | explain | export | info`."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +12,7 @@ from tyro.conf import Positional
 from vma.data.folder import FolderOptions
 from vma.errors import InputError
 from vma.files import write_atomically
+from vma.storage import load_model, model_file, read_model, save_model
 from vma.use.explanation import Explanation
 from vma.use.images import OPTIONS, as_ink
 from vma.use.recollection import Recollection
@@ -19,6 +21,8 @@ from vma.use.trained import load
 
 Model = Annotated[Path, tyro.conf.arg(metavar="MODEL")]
 Images = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="IMAGES...")]
+RunFolder = Annotated[Path, tyro.conf.arg(metavar="RUN")]
+File = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 
 
 def imagine(
@@ -187,3 +191,33 @@ def check_suffix(out: Path | None, suffixes: tuple[str, ...]) -> None:
     """Refuse a file of another kind before any work is done."""
     if out is not None and out.suffix.lower() not in suffixes:
         raise InputError(f"{out} must end in {' or '.join(suffixes)}.")
+
+
+def info(path: Path, /) -> None:
+    """Describe a saved model.
+
+    Args:
+        path: The model file, or the folder of a run.
+    """
+    file = model_file(path)
+    config, tensors = read_model(file)
+    print(f"{file}: {sum(tensor.numel() for tensor in tensors.values()):,} parameters")
+    for name, value in asdict(config).items():
+        print(f"  {name:<14} {value}")
+
+
+def export(run: Positional[RunFolder], file: Positional[File], *, overwrite: bool = False) -> None:
+    """Write the model of a run to one file: weights as safetensors, the configuration in its header.
+
+    Args:
+        run: The folder of the run.
+        file: Where to write it, e.g. characters.safetensors.
+        overwrite: Replace the file if there is one.
+    """
+    model = load_model(model_file(run))
+    if file.is_dir():
+        raise InputError(f"{file} is a folder: name a file, e.g. {file / 'model.safetensors'}.")
+    if file.exists() and not overwrite:
+        raise InputError(f"{file} exists: choose another name, or add --overwrite.")
+    save_model(model, file)
+    print(f"{file}: {file.stat().st_size / 1e6:.1f} MB")
