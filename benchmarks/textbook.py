@@ -145,11 +145,12 @@ class Textbook(nn.Module):
         self.decoder = Decoder(config)
 
     def addressing(
-        self, x: Float[Tensor, "batch height width"], memory: Memories
+        self, x: Float[Tensor, "batch height width"], memory: Memories, at_once: int = 0
     ) -> tuple[AddressDistribution, AddressDistribution]:
-        """p(a) and q(a|x)."""
+        """p(a) and q(a|x), from keys of `at_once` items at a time; 0 for all at once."""
         images = memory.flatten(0, -3)
-        keys = functional.normalize(self.key(images), dim=-1, eps=NORM_FLOOR).unflatten(0, memory.shape[:-2])
+        embedded = torch.cat([self.key(part) for part in images.split(at_once or len(images))])
+        keys = functional.normalize(embedded, dim=-1, eps=NORM_FLOOR).unflatten(0, memory.shape[:-2])
         scores = torch.einsum("...ae,be->ba" if memory.ndim == 3 else "bae,be->ba", keys, self.query(x))
         prior = (keys @ self.prior_query).log_softmax(-1)
         return AddressDistribution(prior), AddressDistribution(scores.log_softmax(-1))

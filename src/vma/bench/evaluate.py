@@ -134,7 +134,7 @@ def ours(work: Workload) -> Float[Tensor, "batch"]:
 
 
 class TextbookLoop:
-    """p(a) and q(a|x) once; then the reads, `ROWS_AT_ONCE` at a time."""
+    """p(a) and q(a|x) once; then the reads; both `ROWS_AT_ONCE` at a time."""
 
     def __init__(self, work: Workload, targets: int) -> None:
         self.work, self.targets = work, targets
@@ -143,7 +143,7 @@ class TextbookLoop:
     @torch.no_grad()
     def keys(self) -> tuple:
         """p(a) and q(a|x) of all targets."""
-        return self.book.addressing(self.work.x, self.work.memory.items)  # type: ignore[operator]
+        return self.book.addressing(self.work.x, self.work.memory.items, ROWS_AT_ONCE)  # type: ignore[operator]
 
     @torch.no_grad()
     def reads(self) -> Float[Tensor, "reads"]:

@@ -5,6 +5,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 
 from vma import __version__
 from vma.errors import InputError
+from vma.networks import one_pass
 from vma.training.allocation import keep_memory
 
 
@@ -23,6 +25,7 @@ def machine() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "torch": str(torch.__version__),
+        "numba": version("numba") if one_pass.installed() else None,
         "python": platform.python_version(),
         "system": platform.system(),
         "vma": __version__,

@@ -5,9 +5,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vma.config import ModelConfig
+from vma.networks import one_pass
 from vma.networks.features import ItemFeatures, add_half
 from vma.networks.initialisation import fill_bias, linear, log_odds
-from vma.networks.layers import Finish, Maps, Rows, as_maps, as_rows, convolution, transposed
+from vma.networks.layers import Finish, Image, Maps, Rows, as_maps, as_rows, convolution, transposed
 
 # The last layers of the Gaussian heads start small: q(z|m,x) and p(z|m) begin near a standard normal.
 HEAD_SCALE = 0.1
@@ -107,10 +108,17 @@ class Decoder(nn.Module):
         hidden = self.activation(add_half(self.hidden_z(z), item[0], repeats))
         h = self.activation(self.expand(hidden)).unflatten(1, self.smallest)
         h = h.contiguous(memory_format=torch.channels_last)
-        *layers, last = self.layers_h
-        for layer, side, finish in zip(layers, item[1:-1], self.finishes, strict=True):
+        (*layers, _, _), (*finishes, _) = self.layers_h, self.finishes
+        for layer, side, finish in zip(layers, item[1:-2], finishes, strict=True):
             h = finish(add_half(layer(h), as_maps(side), repeats), h)
-        return add_half(last(h), as_maps(item[-1]), repeats).squeeze(1)
+        return add_half(self.largest_scale(h, item[-2], repeats), as_maps(item[-1]), repeats).squeeze(1)
+
+    def largest_scale(self, h: Maps, half: one_pass.Halves, repeats: list[int] | None) -> Image:
+        """h's half of the logits: the last two layers."""
+        up, last, finish = self.layers_h[-2], self.layers_h[-1], self.finishes[-1]
+        if repeats is not None and finish.norm is None and one_pass.applies(h):
+            return one_pass.largest_scale(up, last, h, half, repeats)
+        return last(finish(add_half(up(h), as_maps(half), repeats), h))
 
 
 class ConvolutionalNetworks(nn.Module):
