@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from vma.bench.evaluate import with_range
+from vma.bench.evaluate import rounds
+from vma.bench.machine import described
 from vma.bench.report import seconds, size
 from vma.files import write_atomically
 
@@ -27,12 +28,9 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def machine(found: Result) -> str:
     """One line on where and how a result was measured."""
-    about, settings = found["machine"], found["settings"]
+    settings = found["settings"]
     clock = "" if settings["clock"] == "wall" else ", processor time on a machine in use"
-    return (
-        f"{about['processor']}, {about['cores']} cores, {about['threads']} thread(s), {about['instructions']}, "
-        f"torch {about['torch']}; medians of {settings['repeats']} rounds{clock}."
-    )
+    return f"{described(found['machine'])}; medians of {settings['repeats']} rounds{clock}."
 
 
 def step(found: Result) -> str:
@@ -66,14 +64,16 @@ def evaluate(found: Result) -> str:
     """The K-sample bound beside the textbook loop."""
     rows = [
         [str(row["memory"]), seconds(row["seconds"]["vma"]), seconds(row["seconds"]["textbook"]),
-         with_range(row), f"{row['flops']['textbook'] / row['flops']['vma']:.2f} ×",
+         f"{row['speedup_vs_textbook']:.2f} ×", rounds(row),
+         f"{row['flops']['textbook'] / row['flops']['vma']:.2f} ×",
          *(size(row["peak_memory_bytes"][side] or 0) for side in ("vma", "textbook")),
          f"{row['unique_pairs']} of {row['reads']}"]
         for row in found["rows"]
     ]  # fmt: skip
     settings = found["settings"]
     head = (
-        "\\|M\\|", "vma", "textbook", "faster", "fewer operations", "peak, vma", "peak, textbook", "different pairs"
+        "\\|M\\|", "vma", "textbook", "faster", "in a round", "fewer operations", "peak, vma", "peak, textbook",
+        "different pairs",
     )  # fmt: skip
     text = f"K = {settings['samples']}, {settings['targets']} targets, {settings['maps']} maps."
     return f"{text}\n\n{markdown(head, rows)}"

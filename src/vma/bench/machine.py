@@ -32,6 +32,18 @@ def machine() -> dict[str, Any]:
     }
 
 
+def described(about: dict[str, Any]) -> str:
+    """A line on the machine of a result."""
+    parts = [
+        about["processor"],
+        f"{about['cores']} cores",
+        f"{about['threads']} thread(s)",
+        about["instructions"],
+    ]
+    names = [f"{name} {about[name]}" for name in ("torch", "numba") if about.get(name)]
+    return ", ".join([*parts, *names])
+
+
 def processor() -> str:
     """Name of the processor, as far as the system tells."""
     cpuinfo = Path("/proc/cpuinfo")

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from vma.bench.machine import machine
+from vma.bench.machine import described, machine
 
 Result = dict[str, Any]
 
@@ -28,11 +28,7 @@ def present(result: Result, shown: Sequence[Table | str], as_json: bool) -> None
     for part in shown:
         console.print(part, highlight=False)
     about = machine()
-    console.print(
-        f"[dim]{about['processor']}, {about['cores']} cores, {about['threads']} thread(s), "
-        f"{about['instructions']}, torch {about['torch']}[/dim]",
-        highlight=False,
-    )
+    console.print(f"[dim]{described(about)}[/dim]", highlight=False)
     if as_json:
         print(json.dumps({**result, "machine": about}))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from importlib.util import find_spec
+from importlib import import_module
 from inspect import unwrap
 from typing import Any
 
@@ -39,9 +39,14 @@ def for_reads(count: int) -> Iterator[None]:
         wanted.reset(before)
 
 
+@cache
 def installed() -> bool:
-    """Whether there is Numba, the optional `fast` of this package."""
-    return find_spec("numba") is not None
+    """Whether there is a Numba that works, the optional `fast` of this package."""
+    try:
+        import_module("numba")
+    except ImportError:
+        return False
+    return True
 
 
 def applies(h: Maps) -> bool:
