@@ -9,8 +9,7 @@ def count_flops(run: Callable[[], object]) -> int:
     """Operations of the matrix products and convolutions in `run`, forwards and backwards; 2 for a multiply-add.
 
     A convolution counts all taps of its kernel, those on the zero border too. Left out is what is not a product of
-    matrices: activations, sums, gathers, softmax, likelihood and optimiser; and, where it is compiled
-    (`vma.networks.one_pass`), the decoder's last layer, a fiftieth of its operations.
+    matrices: activations, sums, gathers, softmax, likelihood and optimiser.
     """
     with FlopCounterMode(display=False) as counter:
         run()

@@ -5,7 +5,7 @@ the registers of the processor. docs/lab-notes.md has the times.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
@@ -24,19 +24,41 @@ MANY = 20_000  # reads: compiling takes as long as is saved in about 35 000, and
 AT_ONCE = 8  # reads: their products fit into a processor's cache
 MOST = 4  # products that meet in a pixel
 TYPES = (torch.float32, torch.float64)
+BROKEN = (
+    ImportError,
+    OSError,
+    SystemError,
+)  # of a Numba that does not suit numpy, or whose library does not load
 
 Halves = Float[Tensor, "items _ _ maps"]
-wanted: ContextVar[bool] = ContextVar("wanted", default=False)
+many: ContextVar[bool] = ContextVar("many", default=False)
+allowed: ContextVar[bool] = ContextVar("allowed", default=True)
 
 
 @contextmanager
-def for_reads(count: int) -> Iterator[None]:
-    """Within, the decoder will see `count` reads: if they are many, its largest scale is compiled."""
-    before = wanted.set(count >= MANY and installed())
+def within(variable: ContextVar[bool], value: bool) -> Iterator[None]:
+    """Give a variable a value for the time being."""
+    before = variable.set(value)
     try:
         yield
     finally:
-        wanted.reset(before)
+        variable.reset(before)
+
+
+def for_reads(count: int) -> AbstractContextManager[None]:
+    """Within, the decoder will see `count` reads: if they are many, `largest_scale` may compute them."""
+    return within(many, count >= MANY)
+
+
+def by_layers() -> AbstractContextManager[None]:
+    """Within, nothing is computed in one pass: to compare, and to count operations."""
+    return within(allowed, False)
+
+
+def applies(h: Maps) -> bool:
+    """Whether `largest_scale` saves time for h: many reads, no gradient, one thread (with two it gains nothing)."""
+    alone = h.device.type == "cpu" and h.dtype in TYPES and torch.get_num_threads() == 1
+    return many.get() and allowed.get() and alone and not torch.is_grad_enabled() and installed()
 
 
 @cache
@@ -44,15 +66,9 @@ def installed() -> bool:
     """Whether there is a Numba that works, the optional `fast` of this package."""
     try:
         import_module("numba")
-    except ImportError:
+    except BROKEN:
         return False
     return True
-
-
-def applies(h: Maps) -> bool:
-    """Whether `largest_scale` is wanted for h and gains time: without a gradient and on one thread, not on two."""
-    alone = h.device.type == "cpu" and torch.get_num_threads() == 1
-    return wanted.get() and alone and not torch.is_grad_enabled() and h.dtype in TYPES
 
 
 def largest_scale(
@@ -61,6 +77,7 @@ def largest_scale(
     """W_last * ReLU(W_up * h + half), with row i of `half` for `repeats[i]` reads.
 
     W_up * h is a product of matrices, 3×3 pixels for each one of h, and then the sum of those that meet in a pixel.
+    Neither layer has a bias: that is in the item's half.
     """
     (reads, maps, *small), (_, *large, _) = h.shape, half.shape
     pixels, each = as_rows(h).flatten(1, 2), small[0] * small[1] * TAPS
@@ -73,7 +90,7 @@ def largest_scale(
     for part in slices(reads, AT_ONCE):
         used = products[: 1 + (part.stop - part.start) * each]
         torch.mm(pixels[part].flatten(0, 1), spread, out=used[1:].view(-1, TAPS * maps))
-        compiled()(used.numpy(), table, halves, item[part], kernel, y[part].numpy())
+        compiled()(used.numpy(), each, table, halves, item[part], kernel, y[part].numpy())
     return y[:, None, 1:-1, 1:-1]
 
 
@@ -105,17 +122,18 @@ def compiled() -> Callable[..., None]:
     return numba.njit(unwrap(add_pixels), fastmath={"reassoc", "contract", "nsz"}, nogil=True)
 
 
-def add_pixels(products: Any, sources: Any, half: Any, item: Any, kernel: Any, y: Any) -> None:
+def add_pixels(products: Any, each: int, table: Any, half: Any, item: Any, kernel: Any, y: Any) -> None:
     """y_t += w_t · ReLU(half + Σ products) at every pixel of every read, for its nine neighbours t.
 
-    A name for each of the nine sums, as a compiler then keeps them in registers.
+    A read has `each` products, and `table` says which of them meet (see `sources`). Each of the nine sums has a
+    name, so that a compiler keeps it in a register.
     """
     height, width, maps = half.shape[1:]
-    each, zero = (len(products) - 1) // len(y), half.dtype.type(0)
+    zero = half.dtype.type(0)
     for read in range(len(y)):
         for row in range(height):
             for column in range(width):
-                a, b, c, d = sources[row, column]
+                a, b, c, d = table[row, column]
                 a, b = a + read * each if a else 0, b + read * each if b else 0
                 c, d = c + read * each if c else 0, d + read * each if d else 0
                 nw = n = ne = w = o = e = sw = s = se = zero
