@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracles import LEVEL, SIGMAS, bits, chi_square_p_value, episode, exact_log_marginal, small_mlp
-from vma import VMA, AddressDistribution, Memory, multi_sample_bound
+from vma import VMA, AddressDistribution, Memory, addressing, multi_sample_bound
 from vma.reads import Reads, without_replacement
 from vma.similarity import SIMILARITIES
 
@@ -99,6 +99,48 @@ def test_the_chi_square_test_can_fail() -> None:
     wrong = AddressDistribution.of_scores(distribution.log_probs + 0.1 * torch.randn(100_000))
     counts = torch.bincount(wrong.sample(2_000_000), minlength=100_000)
     assert chi_square_p_value(counts, distribution.log_probs.exp()) < LEVEL
+
+
+def drawn_by_blocks(distribution: AddressDistribution, rows: int, samples: int) -> torch.Tensor:
+    """The counts of `samples` reads for each of `rows` equal targets, so few that they are drawn by blocks."""
+    size = distribution.log_probs.shape[-1]
+    assert size >= 2 * addressing.BLOCK * samples
+    drawn = AddressDistribution(distribution.log_probs.expand(rows, -1)).sample(samples)
+    assert drawn.shape == (rows, samples)
+    return torch.bincount(drawn.flatten(), minlength=size)
+
+
+def test_counts_fit_where_few_reads_are_drawn_from_a_large_memory() -> None:
+    scores = torch.randn(20_500, dtype=torch.float32) * 3  # the last block is not full
+    distribution = AddressDistribution.of_scores(scores)
+    counts = sum(drawn_by_blocks(distribution, 1000, 10) for _ in range(40))
+    probabilities = distribution.log_probs.double().exp()
+    assert chi_square_p_value(counts, probabilities / probabilities.sum()) > LEVEL
+
+
+def test_reads_by_blocks_fit_are_independent_and_pass_over_what_is_masked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(addressing, "BLOCK", 4)
+    mask = torch.rand(19) < 0.6
+    mask[4:8] = False  # a whole block
+    distribution = AddressDistribution.of_scores(torch.randn(19) * 2, mask)
+    counts = drawn_by_blocks(distribution, 100_000, 2)
+    assert not counts[~mask].any()
+    assert chi_square_p_value(counts[mask], distribution.log_probs.exp()[mask]) > LEVEL
+    first, second = AddressDistribution(distribution.log_probs.expand(100_000, -1)).sample(2).unbind(1)
+    pairs = torch.bincount(first * 19 + second, minlength=19 * 19).view(19, 19)[mask][:, mask]
+    p = distribution.log_probs.exp()[mask]
+    assert chi_square_p_value(pairs.flatten(), (p[:, None] * p).flatten()) > LEVEL
+
+
+def test_each_row_is_drawn_from_its_own_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addressing, "BLOCK", 4)
+    wanted = torch.tensor([[3], [9], [17]])
+    scores = torch.full((3, 18), -torch.inf).scatter(1, wanted, 0.0)
+    assert torch.equal(AddressDistribution(scores).sample(2), wanted.expand(3, 2))
+    whole = AddressDistribution(torch.full((2, 18), torch.nan)).sample(2)
+    assert bool((whole < 18).all())
 
 
 def test_each_target_is_sampled_from_its_own_posterior() -> None:

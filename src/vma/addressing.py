@@ -1,5 +1,6 @@
 """p(a) and q(a|x), equation 4: where to look in memory."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,7 @@ from vma.memory import Memory
 from vma.similarity import Similarity
 
 CHUNK = 128  # items that are embedded at a time
+BLOCK = 1024  # addresses: a few reads of a large memory are drawn by blocks of so many
 
 
 @dataclass(frozen=True)
@@ -58,24 +60,45 @@ class AddressDistribution:
 
     @torch.no_grad()
     def sample(self, samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "*batch samples"]:
-        """K independent addresses, by the inverse distribution function in float64.
+        """K independent addresses: of a large memory first a block of addresses, then one within it.
 
-        torch.multinomial is inaccurate for very many categories; a float64 sum is exact to 1e-16 of the mass.
+        torch.multinomial is inaccurate for very many categories; float64 sums are exact to 1e-16 of the mass.
         """
-        cumulative = self.log_probs.double().exp().cumsum(-1)
-        total = cumulative[..., -1:]
-        shape = (*total.shape[:-1], samples)
-        uniform = torch.rand(shape, dtype=torch.float64, device=total.device, generator=generator)
-        # Strictly below the total: an address of no mass at the end is never hit by a rounded-up product.
-        point = torch.minimum(uniform * total, torch.nextafter(total, torch.zeros_like(total)))
-        # Probabilities that are NaN still give an address: the bound is then NaN, which training reports.
-        return torch.searchsorted(cumulative, point, right=True).clamp(max=cumulative.shape[-1] - 1)
+        if self.log_probs.shape[-1] < 2 * BLOCK * samples:  # the blocks that are drawn would be no fewer
+            return by_mass(self.log_probs.double().exp(), samples, generator)
+        probs = in_blocks(self.log_probs)
+        block = by_mass(probs.sum(-1, dtype=torch.float64), samples, generator)
+        chosen = probs.gather(-2, block.unsqueeze(-1).expand(*block.shape, BLOCK))
+        within = by_mass(chosen.double(), 1, generator).squeeze(-1)
+        return (block * BLOCK + within).clamp(max=self.log_probs.shape[-1] - 1)
 
     @torch.no_grad()
     def gumbel_noise(self, generator: torch.Generator | None = None) -> Float[Tensor, "*batch memory"]:
         """g_a, standard Gumbel: arg-max of log P + g is a sample, and its top k are k distinct ones."""
         noise = torch.empty(self.log_probs.shape, dtype=torch.float64, device=self.log_probs.device)
         return -noise.exponential_(generator=generator).log()
+
+
+def in_blocks(log_probs: Float[Tensor, "*batch memory"]) -> Float[Tensor, "*batch blocks block"]:
+    """P(a) in blocks of addresses, the last of them filled up with zeros."""
+    *batch, size = log_probs.shape
+    probs = log_probs.new_zeros(*batch, math.ceil(size / BLOCK) * BLOCK)
+    torch.exp(log_probs, out=probs[..., :size])
+    return probs.unflatten(-1, (-1, BLOCK))
+
+
+def by_mass(
+    mass: Float[Tensor, "*batch choices"], samples: int, generator: torch.Generator | None
+) -> Int[Tensor, "*batch samples"]:
+    """`samples` independent choices, each in proportion to its mass, by the inverse distribution function."""
+    cumulative = mass.cumsum(-1)
+    total = cumulative[..., -1:]
+    shape = (*total.shape[:-1], samples)
+    uniform = torch.rand(shape, dtype=mass.dtype, device=mass.device, generator=generator)
+    # Strictly below the total: a choice of no mass at the end is never hit by a rounded-up product.
+    point = torch.minimum(uniform * total, torch.nextafter(total, torch.zeros_like(total)))
+    # Masses that are NaN still give a choice: the bound is then NaN, which training reports.
+    return torch.searchsorted(cumulative, point, right=True).clamp(max=cumulative.shape[-1] - 1)
 
 
 def uniform(memory: Memory) -> AddressDistribution:

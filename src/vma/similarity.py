@@ -42,6 +42,11 @@ class Similarity:
             return self.queries(full_precision(e)) @ keys.T
 
 
+def by_coordinate(keys: Float[Tensor, "memory matching"]) -> Float[Tensor, "memory matching"]:
+    """The same keys, stored coordinate by coordinate: a single query then reads a large memory in its order."""
+    return keys.T.contiguous().T
+
+
 SIMILARITIES = {
     "normalized-key": Similarity(normalize_keys=True, normalize_queries=False),
     "inner-product": Similarity(normalize_keys=False, normalize_queries=False),

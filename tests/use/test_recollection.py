@@ -39,8 +39,9 @@ def count_keys(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def assert_fresh(memory: Recollection) -> None:
-    """Its keys are those of its items."""
+    """Its keys are those of its items, stored as a query reads them."""
     fresh = memory.keyed.model.addressing.keys(Memory(memory.items))
+    assert memory.keyed.keys.T.is_contiguous()
     torch.testing.assert_close(memory.keyed.keys, fresh, rtol=0, atol=1e-9)
     assert len(memory) == len(memory.labels) == len(memory.items)
 

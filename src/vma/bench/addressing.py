@@ -15,7 +15,7 @@ from vma.bench.memory import peak_of_tensors
 from vma.bench.report import Result, present, seconds, size, table
 from vma.bench.timing import Clock, growth_exponent, interleaved
 from vma.checks import check_least
-from vma.similarity import similarity
+from vma.similarity import by_coordinate, similarity
 
 LARGE = 10_000  # from here on a query is more than the overhead of calling torch
 
@@ -88,7 +88,7 @@ def measure(items: int, batch: int, matching: int, samples: int, repeats: int, c
     source = torch.Generator().manual_seed(0)
     keys = torch.randn(items, matching, dtype=torch.float32, generator=source)
     e = torch.randn(batch, matching, dtype=torch.float32, generator=source)
-    query = Query(functional.normalize(keys, dim=-1), e, samples)
+    query = Query(by_coordinate(functional.normalize(keys, dim=-1)), e, samples)
     calls = max(1, 2000 // items)  # a clock cannot time microseconds
     sides: dict[str, Callable[[], object]] = {"query": query, "read": query.keys.sum}
     times = interleaved({name: repeated(run, calls) for name, run in sides.items()}, repeats, clock)

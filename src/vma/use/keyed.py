@@ -15,6 +15,7 @@ from vma.errors import InputError
 from vma.memory import Memory
 from vma.model import VMA
 from vma.reads import draw
+from vma.similarity import by_coordinate
 
 AT_ONCE = 256  # images that a network sees at a time, so that a large memory stays small in use
 
@@ -26,12 +27,15 @@ class KeyedMemory:
     Attributes:
         model: The model.
         memory: M; its items have the type of the weights.
-        keys: k_a.
+        keys: k_a, stored as a query reads them.
     """
 
     model: VMA
     memory: Memory
     keys: Float[Tensor, "memory matching"]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", by_coordinate(self.keys))
 
     @staticmethod
     def of(model: VMA, items: Float[Tensor, "memory height width"]) -> "KeyedMemory":
