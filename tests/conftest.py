@@ -35,3 +35,12 @@ def own_torch_state() -> Iterator[None]:
 def pytest_configure(config: pytest.Config) -> None:
     """One thread per worker: two workers share two cores without fighting for them."""
     torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As compiled loops want it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -1,6 +1,5 @@
 """The compiled pass over the decoder's largest scale gives what the layers give, where it gains time."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,20 +8,13 @@ from torch import Tensor
 
 from tests.oracles import distributions, episode, reference_terms, small_convolutional
 from vma import VMA, ModelConfig
-from vma.networks import one_pass
+from vma.networks import compiled, one_pass
 from vma.networks.convolutional import Decoder
 from vma.reads import independent
 
-MANY = one_pass.MANY
+pytestmark = pytest.mark.usefixtures("one_thread")
+MANY = compiled.MANY
 REPEATS = [5, 1, 13]  # reads of three items: neither all nor the last of them fill a batch
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture
@@ -49,7 +41,7 @@ def decoder_of(config: ModelConfig) -> tuple[Decoder, Tensor, tuple[Tensor, ...]
 
 def decoded(decoder: Decoder, z: Tensor, halves: tuple[Tensor, ...], reads: int) -> Tensor:
     """Logits, as of a call with so many reads."""
-    with torch.no_grad(), one_pass.for_reads(reads):
+    with torch.no_grad(), compiled.for_reads(reads):
         return decoder(z, halves, REPEATS)
 
 
@@ -74,7 +66,7 @@ def test_the_pass_equals_the_layers_in_single_precision(uses: list[int]) -> None
 def test_a_bound_of_many_reads_has_the_terms_of_the_reference(
     monkeypatch: pytest.MonkeyPatch, uses: list[int]
 ) -> None:
-    monkeypatch.setattr(one_pass, "MANY", 3 * 40)
+    monkeypatch.setattr(compiled, "MANY", 3 * 40)
     config = small_convolutional()
     model = VMA(config)
     x, memory = episode(config, 3, 4)
@@ -94,11 +86,11 @@ def test_the_pass_is_left_where_it_gains_nothing(uses: list[int]) -> None:
     decoded(decoder.bfloat16(), z.bfloat16(), tuple(half.bfloat16() for half in halves), reads=MANY)
     decoder.double()
     of_reads = tuple(half.repeat_interleave(torch.tensor(REPEATS), 0) for half in halves)
-    with torch.no_grad(), one_pass.for_reads(MANY):
+    with torch.no_grad(), compiled.for_reads(MANY):
         decoder(z, of_reads)
-    with one_pass.for_reads(MANY):
-        assert not one_pass.applies(halves[-2])
-    with one_pass.by_layers():
+    with compiled.for_reads(MANY):
+        assert not compiled.applies(halves[-2])
+    with compiled.by_layers():
         decoded(*given, reads=MANY)
     torch.set_num_threads(2)
     decoded(*given, reads=MANY)
@@ -115,8 +107,8 @@ def test_the_pass_is_left_where_there_is_no_numba(
     def broken(name: str) -> None:
         raise error
 
-    monkeypatch.setattr(one_pass, "import_module", broken)
-    monkeypatch.setattr(one_pass, "installed", one_pass.installed.__wrapped__)
+    monkeypatch.setattr(compiled, "import_module", broken)
+    monkeypatch.setattr(compiled, "installed", compiled.installed.__wrapped__)
     decoded(*decoder_of(small_convolutional()), reads=MANY)
     assert not uses
 
@@ -124,7 +116,7 @@ def test_the_pass_is_left_where_there_is_no_numba(
 def test_no_reads_give_no_logits(uses: list[int]) -> None:
     config = small_convolutional()
     decoder, z, halves = decoder_of(config)
-    with torch.no_grad(), one_pass.for_reads(MANY):
+    with torch.no_grad(), compiled.for_reads(MANY):
         logits = decoder(z[:0], tuple(half[:1] for half in halves), [0])
     assert logits.shape == (0, config.height, config.width)
     assert uses == [0]
@@ -138,7 +130,9 @@ def test_what_is_not_a_number_is_not_hidden(uses: list[int]) -> None:
     assert logits[3].isnan().all()
     assert logits[[*range(3), *range(4, len(z))]].isfinite().all()
     # By luck a compiler may do so even where it is told that there are no such numbers.
-    assert one_pass.compiled().targetoptions["fastmath"].isdisjoint({"fast", "nnan", "ninf"})
+    assert (
+        compiled.compiled(one_pass.add_pixels).targetoptions["fastmath"].isdisjoint({"fast", "nnan", "ninf"})
+    )
 
 
 def test_products_meet_as_in_a_transposed_convolution() -> None:

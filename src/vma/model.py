@@ -17,7 +17,7 @@ from vma.errors import InputError
 from vma.estimators import Estimate, estimate, estimator
 from vma.latents import DiagonalGaussian, bernoulli_log_prob
 from vma.memory import LearnedMemory, Memory, choose_memory
-from vma.networks import build_networks, one_pass
+from vma.networks import build_networks, compiled
 from vma.reads import Gather, Reads, draw, gather
 from vma.similarity import similarity
 
@@ -122,11 +122,11 @@ class VMA(nn.Module):
         def at_home(rows: Iterable[Tensor]) -> Tensor:
             return torch.cat(tuple(rows)).index_select(0, home).unflatten(0, reads.addresses.shape)
 
-        q_z = DiagonalGaussian.of_statistics(
-            at_home(self.encode(targets, memory, block, chunk) for block in blocks)
-        )
-        z = q_z.sample(noise)
-        with one_pass.for_reads(len(home)):
+        with compiled.for_reads(len(home)):
+            q_z = DiagonalGaussian.of_statistics(
+                at_home(self.encode(targets, memory, block, chunk) for block in blocks)
+            )
+            z = q_z.sample(noise)
             decoded = [self.decode(x, z.flatten(0, 1)[block.reads], memory, block, chunk) for block in blocks]
         p_z = DiagonalGaussian.of_statistics(at_home(prior for prior, _ in decoded))
         return BoundTerms(

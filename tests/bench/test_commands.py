@@ -32,7 +32,7 @@ from vma.bench.machine import threads
 from vma.bench.step import bench_step
 from vma.bench.timing import Times
 from vma.bench.workload import Workload, expected_pairs, few_shot_preset, glyph_sampler, trained_pairs
-from vma.networks import one_pass
+from vma.networks import compiled, one_pass
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_evaluate_refuses_what_it_cannot_time(wrong: dict[str, int], message: st
 def test_all_sides_of_evaluate_give_the_same_bounds(
     layout: torch.memory_format, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(one_pass, "MANY", 4 * 40)
+    monkeypatch.setattr(compiled, "MANY", 4 * 40)
     passes = []
     real = one_pass.largest_scale
     monkeypatch.setattr(one_pass, "largest_scale", lambda *given: passes.append(1) or real(*given))

@@ -18,7 +18,8 @@ from vma.networks.convolutional import (
     upwards,
 )
 from vma.networks.initialisation import fill_bias, linear, log_odds
-from vma.networks.layers import Finish, Maps, convolution
+from vma.networks.layers import Finish, convolution
+from vma.networks.maps import Maps
 from vma.networks.mlp import perceptron
 
 

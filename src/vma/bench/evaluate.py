@@ -22,7 +22,7 @@ from vma.bench.timing import Clock, Times, interleaved
 from vma.bench.workload import Workload, few_shot_preset, source
 from vma.checks import check_least
 from vma.evaluation.likelihood import bounds
-from vma.networks import one_pass
+from vma.networks import compiled
 
 OURS, LAYERS = "vma", "vma, by layers"
 LOOP, LAST = "textbook", "textbook, channels_last"
@@ -164,7 +164,7 @@ def ours(work: Workload) -> Float[Tensor, "batch"]:
 
 def by_layers(work: Workload) -> Float[Tensor, "batch"]:
     """The same without Numba's pass over the largest scale."""
-    with one_pass.by_layers():
+    with compiled.by_layers():
         return ours(work)
 
 

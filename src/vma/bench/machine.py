@@ -13,7 +13,7 @@ import torch
 
 from vma import __version__
 from vma.errors import InputError
-from vma.networks import one_pass
+from vma.networks import compiled
 from vma.training.allocation import keep_memory
 
 
@@ -25,7 +25,7 @@ def machine() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "torch": str(torch.__version__),
-        "numba": version("numba") if one_pass.installed() else None,
+        "numba": version("numba") if compiled.installed() else None,
         "python": platform.python_version(),
         "system": platform.system(),
         "vma": __version__,

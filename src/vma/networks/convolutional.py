@@ -6,9 +6,11 @@ from torch import Tensor, nn
 
 from vma.config import ModelConfig
 from vma.networks import one_pass
+from vma.networks.compiled import applies
 from vma.networks.features import ItemFeatures, add_half
 from vma.networks.initialisation import fill_bias, linear, log_odds
-from vma.networks.layers import Finish, Image, Maps, Rows, as_maps, as_rows, convolution, transposed
+from vma.networks.layers import Finish, convolution, transposed
+from vma.networks.maps import Image, Maps, Rows, as_maps, as_rows
 
 # The last layers of the Gaussian heads start small: q(z|m,x) and p(z|m) begin near a standard normal.
 HEAD_SCALE = 0.1
@@ -116,7 +118,7 @@ class Decoder(nn.Module):
     def largest_scale(self, h: Maps, half: one_pass.Halves, repeats: list[int] | None) -> Image:
         """h's half of the logits: the last two layers."""
         up, last, finish = self.layers_h[-2], self.layers_h[-1], self.finishes[-1]
-        if repeats is not None and finish.norm is None and one_pass.applies(h):
+        if repeats is not None and finish.norm is None and applies(h):
             return one_pass.largest_scale(up, last, h, half, repeats)
         return last(finish(add_half(up(h), as_maps(half), repeats), h))
 

@@ -14,22 +14,10 @@ from torch.nn import functional
 
 from vma.latents import full_precision
 from vma.networks.initialisation import he_
+from vma.networks.maps import TAPS, Image, Maps, as_maps, as_rows
+from vma.networks.winograd import Same
 
-TAPS = 9
 VECTORS = 16  # maps: TAPS, rounded up to whole vectors of a processor
-Maps = Float[Tensor, "batch maps _ _"]
-Rows = Float[Tensor, "batch _ _ maps"]
-Image = Float[Tensor, "batch 1 height width"]
-
-
-def as_rows(maps: Maps) -> Rows:
-    """The same values with the maps last: contiguous, so that rows of a batch are gathered as blocks."""
-    return maps.permute(0, 2, 3, 1)
-
-
-def as_maps(rows: Rows) -> Maps:
-    """The inverse of `as_rows`."""
-    return rows.permute(0, 3, 1, 2)
 
 
 class FromOneMap(nn.Conv2d):
@@ -150,7 +138,7 @@ def convolution(
 ) -> nn.Conv2d:
     """A 3×3 convolution that keeps the size, or halves it (rounding up)."""
     from_one, to_one = (count == 1 == stride for count in (inputs, outputs))
-    kind = FromOneMap if from_one else ToOneMap if to_one else nn.Conv2d
+    kind = FromOneMap if from_one else ToOneMap if to_one else Same if stride == 1 else nn.Conv2d
     layer = kind(inputs, outputs, 3, stride, padding=1, bias=bias)
     he_(layer.weight, halves * inputs * TAPS)
     start(layer)

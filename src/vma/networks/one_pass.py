@@ -4,12 +4,7 @@ W_last * ReLU(W_up * h + half): the maps between the two layers are most of what
 the registers of the processor. docs/lab-notes.md has the times.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
 from functools import cache
-from importlib import import_module
-from inspect import unwrap
 from typing import Any
 
 import numpy as np
@@ -18,57 +13,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vma.chunks import slices
-from vma.networks.layers import TAPS, Image, Maps, as_rows
+from vma.networks.compiled import compiled
+from vma.networks.maps import TAPS, Image, Maps, as_rows
 
-MANY = 20_000  # reads: compiling takes as long as is saved in about 35 000, and evaluations are seldom of one call
 AT_ONCE = 8  # reads: their products fit into a processor's cache
 MOST = 4  # products that meet in a pixel
-TYPES = (torch.float32, torch.float64)
-BROKEN = (
-    ImportError,
-    OSError,
-    SystemError,
-)  # of a Numba that does not suit numpy, or whose library does not load
 
 Halves = Float[Tensor, "items _ _ maps"]
-many: ContextVar[bool] = ContextVar("many", default=False)
-allowed: ContextVar[bool] = ContextVar("allowed", default=True)
-
-
-@contextmanager
-def within(variable: ContextVar[bool], value: bool) -> Iterator[None]:
-    """Give a variable a value for the time being."""
-    before = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(before)
-
-
-def for_reads(count: int) -> AbstractContextManager[None]:
-    """Within, the decoder will see `count` reads: if they are many, `largest_scale` may compute them."""
-    return within(many, count >= MANY)
-
-
-def by_layers() -> AbstractContextManager[None]:
-    """Within, nothing is computed in one pass: to compare, and to count operations."""
-    return within(allowed, False)
-
-
-def applies(h: Maps) -> bool:
-    """Whether `largest_scale` saves time for h: many reads, no gradient, one thread (with two it gains nothing)."""
-    alone = h.device.type == "cpu" and h.dtype in TYPES and torch.get_num_threads() == 1
-    return many.get() and allowed.get() and alone and not torch.is_grad_enabled() and installed()
-
-
-@cache
-def installed() -> bool:
-    """Whether there is a Numba that works, the optional `fast` of this package."""
-    try:
-        import_module("numba")
-    except BROKEN:
-        return False
-    return True
 
 
 def largest_scale(
@@ -90,7 +41,7 @@ def largest_scale(
     for part in slices(reads, AT_ONCE):
         used = products[: 1 + (part.stop - part.start) * each]
         torch.mm(pixels[part].flatten(0, 1), spread, out=used[1:].view(-1, TAPS * maps))
-        compiled()(used.numpy(), each, table, halves, item[part], kernel, y[part].numpy())
+        compiled(add_pixels)(used.numpy(), each, table, halves, item[part], kernel, y[part].numpy())
     return y[:, None, 1:-1, 1:-1]
 
 
@@ -111,15 +62,6 @@ def meeting(size: int, large: int) -> list[list[tuple[int, int]]]:
         [(i, r) for r in range(3) for i, odd in [divmod(o + 1 - r, 2)] if not odd and i < size]
         for o in range(large)
     ]
-
-
-@cache
-def compiled() -> Callable[..., None]:
-    """`add_pixels` in the processor's own instructions; sums may be reordered, NaN and infinity are respected."""
-    import numba
-
-    # Unwrapped: where the types of arguments are checked, as in the tests, a function has a wrapper.
-    return numba.njit(unwrap(add_pixels), fastmath={"reassoc", "contract", "nsz"}, nogil=True)
 
 
 def add_pixels(products: Any, each: int, table: Any, half: Any, item: Any, kernel: Any, y: Any) -> None:

@@ -1,0 +1,132 @@
+"""Convolutions by tiles give what torch's give, where they save time."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from tests.oracles import distributions, episode, reference_terms, small_convolutional
+from vma import VMA
+from vma.networks import compiled, winograd
+from vma.networks.layers import convolution
+from vma.reads import independent
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+MANY = compiled.MANY
+
+
+@pytest.fixture
+def uses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of images in each call, with any number of maps."""
+    found: list[int] = []
+    real = winograd.by_tiles
+
+    def noted(*given: Any) -> Tensor:
+        found.append(len(given[0]))
+        return real(*given)
+
+    monkeypatch.setattr(winograd, "by_tiles", noted)
+    monkeypatch.setattr(winograd, "FEWEST_MAPS", 1)
+    return found
+
+
+def maps_of(reads: int, maps: int, height: int, width: int) -> Tensor:
+    """Random maps, as the networks lay them."""
+    return torch.randn(reads, maps, height, width).contiguous(memory_format=torch.channels_last)
+
+
+# All remainders of the tiles' size, and sizes with no whole tile, with one and with several.
+@pytest.mark.parametrize("height", [1, 2, 3, 4, 5, 6, 7, 13, 14])
+@pytest.mark.parametrize("width", [1, 2, 4, 5, 8, 9, 11])
+def test_tiles_give_the_convolution(height: int, width: int) -> None:
+    h, weight = maps_of(3, 5, height, width), torch.randn(4, 5, 3, 3)
+    expected = functional.conv2d(h, weight, padding=1)
+    torch.testing.assert_close(winograd.by_tiles(h, weight), expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("reads", [0, 1, 28, 29])
+def test_reads_are_taken_some_at_a_time(reads: int) -> None:
+    h, weight = maps_of(reads, 5, 13, 13), torch.randn(5, 5, 3, 3)
+    assert winograd.TILES_AT_ONCE // 9 == 28
+    expected = functional.conv2d(h, weight, padding=1)
+    torch.testing.assert_close(winograd.by_tiles(h, weight), expected, rtol=1e-11, atol=1e-11)
+
+
+def test_another_layout_gives_the_same() -> None:
+    h, weight = torch.randn(2, 5, 13, 7), torch.randn(5, 5, 3, 3)
+    expected = functional.conv2d(h, weight, padding=1)
+    torch.testing.assert_close(winograd.by_tiles(h, weight), expected, rtol=1e-11, atol=1e-11)
+
+
+def test_rounding_in_single_precision_is_small() -> None:
+    """About four times that of torch's convolution, by the docstring; here no more than ten times."""
+    h, weight = maps_of(64, 64, 13, 13), torch.randn(64, 64, 3, 3) / 24
+    exact = functional.conv2d(h, weight, padding=1)
+    single = h.float(), weight.float()
+    errors = [
+        float((found.double() - exact).square().mean().sqrt())
+        for found in (winograd.by_tiles(*single), functional.conv2d(*single, padding=1))
+    ]
+    assert 0.5 < float(exact.std()) < 2
+    assert errors[0] < min(10 * errors[1], 1e-5)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_layer_gives_the_same_either_way(bias: bool, uses: list[int]) -> None:
+    layer, h = convolution(6, 6, bias=bias).double(), maps_of(4, 6, 13, 7)
+    if bias:
+        torch.nn.init.normal_(layer.bias)
+    with torch.no_grad():
+        by_layers = layer(h)
+        assert not uses
+        with compiled.for_reads(MANY):
+            tiles = layer(h)
+    assert uses == [4]
+    torch.testing.assert_close(tiles, by_layers, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("style", ["paper", "modern"])
+def test_a_bound_of_many_reads_has_the_terms_of_the_reference(
+    style: str, monkeypatch: pytest.MonkeyPatch, uses: list[int]
+) -> None:
+    monkeypatch.setattr(compiled, "MANY", 3 * 40)
+    config = small_convolutional(style=style)
+    model = VMA(config)
+    x, memory = episode(config, 3, 4)
+    chosen, p_a, q_a = distributions(model, x, memory)
+    reads, noise = independent(q_a, 40, chosen), torch.randn(3, 40, config.latent)
+    with torch.no_grad():
+        fast = model.terms_at(x, chosen, p_a, q_a, reads, noise, chunk=50)
+        calls = len(uses)
+        slow = reference_terms(model, x, chosen, p_a, q_a, reads.addresses, noise)
+    assert calls >= 2 * (
+        3 + 1 + 1
+    )  # two scales of the decoder in three chunks, of the encoder and of the items
+    for term in ("log_p_x", "log_q_z", "log_p_z"):
+        torch.testing.assert_close(getattr(fast, term), getattr(slow, term), rtol=1e-10, atol=1e-10)
+
+
+def test_tiles_are_left_where_they_gain_nothing(uses: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, h = convolution(6, 6).double(), maps_of(4, 6, 13, 7)
+    with compiled.for_reads(MANY):
+        layer(h)  # a gradient is wanted
+        with torch.no_grad():
+            convolution(6, 6, stride=2).double()(h)
+            with compiled.by_layers():
+                layer(h)
+            monkeypatch.setattr(winograd, "FEWEST_MAPS", 7)
+            layer(h)
+            assert not uses
+            monkeypatch.setattr(winograd, "FEWEST_MAPS", 6)
+            layer(h)
+    assert uses == [4]
+
+
+def test_what_is_not_a_number_stays_with_its_read() -> None:
+    h, weight = maps_of(3, 5, 13, 13), torch.randn(5, 5, 3, 3)
+    h[1, 2, 6, 6] = torch.nan
+    y = winograd.by_tiles(h, weight)
+    assert y[1, :, 5:8, 5:8].isnan().all()
+    assert y[[0, 2]].isfinite().all()
