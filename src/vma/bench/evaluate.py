@@ -163,7 +163,7 @@ def ours(work: Workload) -> Float[Tensor, "batch"]:
 
 
 def by_layers(work: Workload) -> Float[Tensor, "batch"]:
-    """The same without Numba's pass over the largest scale."""
+    """The same without compiled loops."""
     with compiled.by_layers():
         return ours(work)
 

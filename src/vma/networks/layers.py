@@ -133,13 +133,20 @@ def start(layer: nn.Conv2d | nn.ConvTranspose2d) -> None:
     layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
 
 
+def kind(inputs: int, outputs: int, stride: int) -> type[nn.Conv2d]:
+    """The class of a convolution: torch's own, or one that is faster."""
+    if stride > 1:
+        return nn.Conv2d
+    if inputs == 1:
+        return FromOneMap
+    return ToOneMap if outputs == 1 else Same
+
+
 def convolution(
     inputs: int, outputs: int, stride: int = 1, *, halves: int = 1, bias: bool = True
 ) -> nn.Conv2d:
     """A 3×3 convolution that keeps the size, or halves it (rounding up)."""
-    from_one, to_one = (count == 1 == stride for count in (inputs, outputs))
-    kind = FromOneMap if from_one else ToOneMap if to_one else Same if stride == 1 else nn.Conv2d
-    layer = kind(inputs, outputs, 3, stride, padding=1, bias=bias)
+    layer = kind(inputs, outputs, stride)(inputs, outputs, 3, stride, padding=1, bias=bias)
     he_(layer.weight, halves * inputs * TAPS)
     start(layer)
     return layer

@@ -113,7 +113,7 @@ def spread_tiles(x: Any, zero: Any, y: Any) -> None:
     two, four, five = x.dtype.type(2), x.dtype.type(4), x.dtype.type(5)
     for line in range(len(x)):
         for tile in range(y.shape[2]):
-            i = 4 * tile
+            i = TILE * tile
             x0, x1 = x[line, i - 1] if i else zero, x[line, i]
             x2 = x[line, i + 1] if i + 1 < size else zero
             x3 = x[line, i + 2] if i + 2 < size else zero
@@ -135,7 +135,7 @@ def join_tiles(m: Any, nowhere: Any, y: Any) -> None:
     two, four, eight = m.dtype.type(2), m.dtype.type(4), m.dtype.type(8)
     for line in range(lines):
         for tile in range(tiles):
-            i = 4 * tile
+            i = TILE * tile
             y0 = y[line, i]
             y1 = y[line, i + 1] if i + 1 < size else nowhere
             y2 = y[line, i + 2] if i + 2 < size else nowhere
