@@ -134,6 +134,17 @@ def test_reads_by_blocks_fit_are_independent_and_pass_over_what_is_masked(
     assert chi_square_p_value(pairs.flatten(), (p[:, None] * p).flatten()) > LEVEL
 
 
+@pytest.mark.parametrize("samples", [2, 100])  # by blocks, and not
+def test_masses_that_are_too_small_for_a_number_are_drawn_all_the_same(samples: int) -> None:
+    scores = torch.full((3, 4500), -1000.0, dtype=torch.float32)
+    scores[:, 1:3] = -200.0
+    scores[:, -1] = -torch.inf
+    drawn = AddressDistribution(scores).sample(samples)
+    assert set(drawn.unique().tolist()) <= {1, 2}
+    nothing = AddressDistribution(torch.full((1, 4500), -torch.inf)).sample(samples)
+    assert bool((nothing < 4500).all())
+
+
 def test_each_row_is_drawn_from_its_own_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addressing, "BLOCK", 4)
     wanted = torch.tensor([[3], [9], [17]])

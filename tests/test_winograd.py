@@ -1,5 +1,6 @@
 """Convolutions by tiles give what torch's give, where they save time."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from tests.oracles import distributions, episode, reference_terms, small_convolutional
-from vma import VMA
+from vma import VMA, Memory, ModelConfig
+from vma.evaluation.likelihood import bounds
 from vma.networks import compiled, winograd
 from vma.networks.layers import convolution
 from vma.reads import independent
@@ -60,9 +62,10 @@ def test_another_layout_gives_the_same() -> None:
     torch.testing.assert_close(winograd.by_tiles(h, weight), expected, rtol=1e-11, atol=1e-11)
 
 
-def test_rounding_in_single_precision_is_small() -> None:
-    """About four times that of torch's convolution, by the docstring; here no more than ten times."""
-    h, weight = maps_of(64, 64, 13, 13), torch.randn(64, 64, 3, 3) / 24
+@pytest.mark.parametrize("size", [4, 7, 13])
+def test_rounding_in_single_precision_is_small(size: int) -> None:
+    """Three to seven times that of torch's convolution, by the docstring; here no more than ten times."""
+    h, weight = maps_of(64, 64, size, size), torch.randn(64, 64, 3, 3) / 24
     exact = functional.conv2d(h, weight, padding=1)
     single = h.float(), weight.float()
     errors = [
@@ -106,6 +109,35 @@ def test_a_bound_of_many_reads_has_the_terms_of_the_reference(
     )  # two scales of the decoder in three chunks, of the encoder and of the items
     for term in ("log_p_x", "log_q_z", "log_p_z"):
         torch.testing.assert_close(getattr(fast, term), getattr(slow, term), rtol=1e-10, atol=1e-10)
+
+
+def test_bounds_in_single_precision_are_the_same(monkeypatch: pytest.MonkeyPatch, uses: list[int]) -> None:
+    monkeypatch.setattr(compiled, "MANY", 3 * 50)
+    config = ModelConfig(maps=48)
+    model = VMA(config).float()
+    x, memory = episode(config, 3, 4)
+    tiles, layers = (sampled_bounds(model, x, memory, by_layers) for by_layers in (False, True))
+    assert uses
+    torch.testing.assert_close(tiles, layers, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("style", ["paper", "modern"])
+def test_mixed_precision_is_left_to_torch(
+    style: str, monkeypatch: pytest.MonkeyPatch, uses: list[int]
+) -> None:
+    monkeypatch.setattr(compiled, "MANY", 3 * 50)
+    config = ModelConfig(maps=8, style=style)
+    model = VMA(config).float()
+    x, memory = episode(config, 3, 4)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert sampled_bounds(model, x, memory).isfinite().all()
+    assert not uses
+
+
+def sampled_bounds(model: VMA, x: Tensor, memory: Memory | None, by_layers: bool = False) -> Tensor:
+    """Bounds of 50 reads, always the same ones."""
+    with compiled.by_layers() if by_layers else nullcontext():
+        return bounds(model, x, memory, 50, generator=torch.Generator().manual_seed(0))
 
 
 def test_tiles_are_left_where_they_gain_nothing(uses: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

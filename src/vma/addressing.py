@@ -60,15 +60,16 @@ class AddressDistribution:
 
     @torch.no_grad()
     def sample(self, samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "*batch samples"]:
-        """K independent addresses: of a large memory first a block of addresses, then one within it.
+        """a_k = min {a : Σ_{b ≤ a} P(b) > u_k Σ_b P(b)}, u_k uniform: K independent addresses.
 
-        torch.multinomial is inaccurate for very many categories; float64 sums are exact to 1e-16 of the mass.
+        Of a large memory, first a block of addresses is drawn so, and then one within it. Sums are in float64:
+        torch.multinomial is inaccurate for very many categories. P need not be normalised.
         """
         if self.log_probs.shape[-1] < 2 * BLOCK * samples:  # the blocks that are drawn would be no fewer
-            return by_mass(self.log_probs.double().exp(), samples, generator)
-        probs = in_blocks(self.log_probs)
-        block = by_mass(probs.sum(-1, dtype=torch.float64), samples, generator)
-        chosen = probs.gather(-2, block.unsqueeze(-1).expand(*block.shape, BLOCK))
+            return by_mass(shifted(self.log_probs.double()).exp_(), samples, generator)
+        mass = in_blocks(self.log_probs)
+        block = by_mass(mass.sum(-1, dtype=torch.float64), samples, generator)
+        chosen = mass.gather(-2, block.unsqueeze(-1).expand(*block.shape, BLOCK))
         within = by_mass(chosen.double(), 1, generator).squeeze(-1)
         return (block * BLOCK + within).clamp(max=self.log_probs.shape[-1] - 1)
 
@@ -79,12 +80,20 @@ class AddressDistribution:
         return -noise.exponential_(generator=generator).log()
 
 
+def shifted(
+    log_probs: Float[Tensor, "*batch memory"], out: Tensor | None = None
+) -> Float[Tensor, "*batch memory"]:
+    """log P(a) − max log P, so that its exponential does not vanish, however small P is."""
+    top = log_probs.amax(-1, keepdim=True)
+    return torch.sub(log_probs, top.clamp(min=torch.finfo(top.dtype).min), out=out)
+
+
 def in_blocks(log_probs: Float[Tensor, "*batch memory"]) -> Float[Tensor, "*batch blocks block"]:
-    """P(a) in blocks of addresses, the last of them filled up with zeros."""
+    """P(a) / max P in blocks of addresses, the last of them filled up with zeros."""
     *batch, size = log_probs.shape
-    probs = log_probs.new_zeros(*batch, math.ceil(size / BLOCK) * BLOCK)
-    torch.exp(log_probs, out=probs[..., :size])
-    return probs.unflatten(-1, (-1, BLOCK))
+    mass = log_probs.new_zeros(*batch, math.ceil(size / BLOCK) * BLOCK)
+    shifted(log_probs, out=mass[..., :size]).exp_()
+    return mass.unflatten(-1, (-1, BLOCK))
 
 
 def by_mass(

@@ -99,3 +99,11 @@ def check_least(name: str, values: Sequence[int], fewest: int) -> None:
     for value in values:
         if value < fewest:
             raise InputError(f"{name} must be {fewest} or more, not {value}.")
+
+
+def check_positive(**given: int | tuple[int, ...]) -> None:
+    """Refuse a number that is less than 1, and a list that has such a number or none."""
+    for name, values in given.items():
+        if values == ():
+            raise InputError(f"{name} needs at least one number.")
+        check_least(name, values if isinstance(values, tuple) else (values,), 1)

@@ -22,6 +22,7 @@ from vma.bench.evaluate import (
     TextbookLoop,
     bench_evaluate,
     by_layers,
+    check_bounds,
     keys_of,
     least_and_most,
     ours,
@@ -33,6 +34,8 @@ from vma.bench.step import bench_step
 from vma.bench.timing import Times
 from vma.bench.workload import Workload, expected_pairs, few_shot_preset, glyph_sampler, trained_pairs
 from vma.networks import compiled, one_pass
+
+COMMANDS = (bench_step, bench_evaluate, bench_attention, bench_addressing, bench_data)
 
 
 @pytest.fixture
@@ -81,9 +84,8 @@ def test_evaluate(answer: Callable[[], dict]) -> None:
     assert row["speedup_vs_textbook"] == found["speedup_vs_textbook"] > 0
     assert row["speedup_in_each_round"] == [row["speedup_vs_textbook"]]
     assert row["seconds"].keys() == {OURS, LAYERS, *LAYOUTS}
-    assert (
-        min(*row["seconds"].values(), row["speedup_vs_textbook_channels_last"], row["speedup_vs_layers"]) > 0
-    )
+    names = ("vs_textbook_channels_last", "vs_layers", "of_layers_vs_textbook")
+    assert min(*row["seconds"].values(), *(row[f"speedup_{name}"] for name in names)) > 0
     assert row["flops"]["textbook"] > row["flops"]["vma"] > 0
     peaks = row["peak_memory_bytes"]
     assert peaks.keys() == {"vma", "textbook"}
@@ -102,11 +104,25 @@ def test_the_textbook_loop_takes_its_keys_once_and_its_reads_for_every_target() 
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"), [({"samples": 1}, "samples must be 2"), ({"textbook_targets": 0}, "must be 1")]
+    ("command", "wrong", "message"),
+    [
+        (bench_evaluate, {"samples": 1}, "samples must be 2 or more, not 1"),
+        (bench_evaluate, {"textbook_targets": 0}, "textbook_targets must be 1"),
+        (bench_evaluate, {"memory": ()}, "memory needs at least one number"),
+        (bench_attention, {"memory": ()}, "memory needs at least one number"),
+        (bench_attention, {"memory": (8, 0)}, "memory must be 1 or more, not 0"),
+        (bench_addressing, {"matching": 0}, "matching must be 1"),
+        (bench_addressing, {"targets": ()}, "targets needs at least one number"),
+        (bench_data, {"episodes": 0}, "episodes must be 1"),
+        *((each, {"repeats": 0}, "repeats must be 1 or more, not 0") for each in COMMANDS),
+    ],
 )
-def test_evaluate_refuses_what_it_cannot_time(wrong: dict[str, int], message: str) -> None:
+def test_what_cannot_be_timed_is_refused_before_anything_is_computed(
+    command: Callable[..., None], wrong: dict[str, object], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "set_num_threads", None)  # what every command does before it computes
     with pytest.raises(InputError, match=message):
-        bench_evaluate(**wrong)  # type: ignore[arg-type]
+        command(**wrong)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
@@ -124,6 +140,16 @@ def test_all_sides_of_evaluate_give_the_same_bounds(
         assert not passes
         torch.testing.assert_close(ours(work)[:3], theirs, rtol=1e-5, atol=1e-3)
         assert passes
+
+
+def test_sides_that_differ_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Workload.of(few_shot_preset("omniglot-fewshot-4", 4), items=8, targets=4, samples=8)
+    loops = {LOOP: TextbookLoop(work, 3)}
+    check_bounds(work, loops)
+    with torch.no_grad():
+        loops[LOOP].book.decoder.expand.weight.mul_(1.01)
+    with pytest.raises(AssertionError, match=f"bounds of '{LOOP}' differ from ours"):
+        check_bounds(work, loops)
 
 
 def test_attention(answer: Callable[[], dict]) -> None:

@@ -14,7 +14,7 @@ from vma.bench.machine import threads as using_threads
 from vma.bench.memory import peak_of_tensors
 from vma.bench.report import Result, present, seconds, size, table
 from vma.bench.timing import Clock, growth_exponent, interleaved
-from vma.checks import check_least
+from vma.checks import check_positive
 from vma.similarity import by_coordinate, similarity
 
 LARGE = 10_000  # from here on a query is more than the overhead of calling torch
@@ -55,7 +55,7 @@ def bench_addressing(
     """Time addressing alone: similarities to cached keys, log-softmax and K draws, beside reading the keys once.
 
     Args:
-        memory: Sizes |M|, rising.
+        memory: Sizes |M|, rising: --memory 1000 100000.
         targets: Queries at a time, one or more numbers.
         matching: Size of the matching space.
         samples: K.
@@ -64,8 +64,7 @@ def bench_addressing(
         clock: wall, or cpu for a machine that others use too.
         json: Print the result as one line of JSON, last.
     """
-    for name, values in (("memory", memory), ("targets", targets), ("samples", (samples,))):
-        check_least(name, values or (0,), 1)
+    check_positive(memory=memory, targets=targets, matching=matching, samples=samples, repeats=repeats)
     started = time.perf_counter()
     with using_threads(threads):
         rows = [

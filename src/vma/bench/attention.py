@@ -9,6 +9,7 @@ from vma.bench.machine import threads as using_threads
 from vma.bench.report import Result, present, seconds, table
 from vma.bench.timing import Clock, crossing, fixed_and_per_item, interleaved
 from vma.bench.workload import Workload, few_shot_preset, glyph_sampler, trainer
+from vma.checks import check_positive
 from vma.training.settings import TrainSettings
 
 HARD = "vma"
@@ -34,13 +35,14 @@ def bench_attention(
     Args:
         preset: A few-shot preset; glyphs stand in for its images.
         maps: Feature maps of every convolution.
-        memory: Sizes |M|, rising.
+        memory: Sizes |M|, rising: --memory 8 64 512.
         targets: Targets of the update.
         threads: Threads of torch.
         repeats: Rounds, in each of which every side runs once.
         clock: wall, or cpu for a machine that others use too.
         json: Print the result as one line of JSON, last.
     """
+    check_positive(memory=memory, repeats=repeats)
     started = time.perf_counter()
     settings = few_shot_preset(preset, maps)
     with using_threads(threads):

@@ -6,6 +6,7 @@ from vma.bench.machine import threads as using_threads
 from vma.bench.report import Result, present, table
 from vma.bench.timing import Clock, interleaved
 from vma.bench.workload import glyph_sampler
+from vma.checks import check_positive
 from vma.data.glyphs import draw_glyphs
 
 
@@ -32,6 +33,7 @@ def bench_data(
         clock: wall, or cpu for a machine that others use too.
         json: Print the result as one line of JSON, last.
     """
+    check_positive(episodes=episodes, classes=classes, drawers=drawers, repeats=repeats)
     started = time.perf_counter()
     with using_threads(1):
         sampler = glyph_sampler(memory, targets)

@@ -10,6 +10,7 @@ from vma.bench.report import Result, present, seconds, table
 from vma.bench.textbook import Side, check_equal
 from vma.bench.timing import SGEMM, Clock, MatrixProduct, Times, interleaved
 from vma.bench.workload import Workload, few_shot_preset
+from vma.checks import check_positive
 
 OURS, TEXTBOOK, TUNED, PER_TARGET = "vma", "textbook", "textbook, channels_last", "memory per target"
 
@@ -39,6 +40,7 @@ def bench_step(
         clock: wall, or cpu for a machine that others use too.
         json: Print the result as one line of JSON, last.
     """
+    check_positive(repeats=repeats)
     started = time.perf_counter()
     settings = few_shot_preset(preset, maps)
     with using_threads(threads):
@@ -107,8 +109,8 @@ def shown(found: Result) -> list:
         table(title, head, rows),
         f"{found['unique_pairs']} different (target, address) pairs and {found['unique_items']} items among "
         f"{found['reads']} reads; matrix product {rate / 1e9:.1f} GFLOP/s.",
-        f"By rounds: {found['speedup_vs_textbook']:.2f} × faster than the textbook "
+        f"By rounds: {found['speedup_vs_textbook']:.2f} × the speed of the textbook "
         f"({found['speedup_vs_textbook_channels_last']:.2f} × with channels_last), "
-        f"{found['speedup_vs_per_target_memory']:.2f} × than with a memory per target, "
+        f"{found['speedup_vs_per_target_memory']:.2f} × that of a memory per target, "
         f"{found['fraction_of_sgemm']:.2f} of the matrix product's rate.",
     ]

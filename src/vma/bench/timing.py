@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import torch
 
+from vma.checks import check_positive
 from vma.errors import InputError
 
 Clock = Literal["wall", "cpu"]
@@ -43,8 +44,7 @@ def interleaved(sides: Mapping[str, Callable[[], object]], repeats: int, clock: 
         repeats: Number of rounds.
         clock: `wall`, or `cpu`: seconds of this process's threads alone, for a machine that others use too.
     """
-    if repeats < 1:
-        raise InputError(f"repeats must be at least 1, not {repeats}.")
+    check_positive(repeats=repeats)
     now = CLOCKS[clock]
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     for run in sides.values():

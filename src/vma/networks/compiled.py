@@ -46,7 +46,8 @@ def by_layers() -> AbstractContextManager[None]:
 def applies(h: Maps) -> bool:
     """Whether compiled loops save time for h: many reads, no gradient, one thread (with two they gain little)."""
     alone = h.device.type == "cpu" and h.dtype in TYPES and torch.get_num_threads() == 1
-    return many.get() and allowed.get() and alone and not torch.is_grad_enabled() and installed()
+    plain = not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+    return many.get() and allowed.get() and alone and plain and installed()
 
 
 @cache

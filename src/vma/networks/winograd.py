@@ -2,7 +2,7 @@
 
 y = Aᵀ [(G w Gᵀ) ⊙ (Bᵀ x B)] A for every tile of 4×4 pixels of y and 6×6 of x, where ⊙ is, for each of 36 places, a
 product of matrices of maps (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016). The same
-numbers as torch's convolution, but for rounding, which is about four times as large, at most eight times.
+numbers as torch's convolution, but for rounding, which is three to seven times as large.
 """
 
 from typing import Any
@@ -82,7 +82,7 @@ def convolve_(
     down = spread(x.flatten(2), high)
     across = spread(down.view(PLACES * lines, width, maps), wide)
     products = torch.bmm(across.view(PLACES**2, lines * wide, maps), kernel)
-    columns = x.new_empty(PLACES * lines, width, outputs)
+    columns = x.new_empty(PLACES * lines, width, outputs)  # a last column beside the tiles is filled in later
     join_(products.view(PLACES, PLACES * lines, wide, outputs), columns)
     join_(columns.view(PLACES, reads, high, width * outputs), y.flatten(2))
 
