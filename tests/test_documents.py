@@ -135,7 +135,8 @@ def test_the_readme_states_the_measured_speed() -> None:
     small, large = evaluate["rows"]
     assert (small["memory"], large["memory"]) == (32, 2560)
     assert f"K = 1000 takes {small['speedup_vs_textbook']:.1f} times less (|M| = 32), " in text
-    assert f"{large['speedup_vs_textbook']:.1f} times with |M| = 2560" in text
+    layers = f"{large['speedup_of_layers_vs_textbook']:.1f} times"
+    assert f"{large['speedup_vs_textbook']:.1f} times with |M| = 2560 ({layers} without Numba)" in text
     queries = json.loads((ROOT / "results/bench-addressing.json").read_text())["rows"]
     (single,) = (row for row in queries if (row["memory"], row["targets"]) == (1_000_000, 1))
     assert "one query to a million cached keys takes hardly longer than to read them once" in text
@@ -148,3 +149,14 @@ def test_the_documents_state_the_speed_without_avx512() -> None:
     page, notes = ((ROOT / f"docs/{name}.md").read_text() for name in ("performance", "lab-notes"))
     assert f"gave {found['speedup_vs_textbook']:.2f} times." in page
     assert f"and {found['speedup_vs_textbook']:.2f} in five" in notes
+    steps = [json.loads((ROOT / f"results/bench-step-{maps}-avx2.json").read_text()) for maps in (64, 32)]
+    assert all(step["machine"]["instructions"] == "AVX2" for step in steps)
+    shares = [f"{step['fraction_of_sgemm']:.2f}" for step in steps]
+    assert f"64 maps reach {shares[0]} of it" in page
+    assert f"32 maps {shares[1]} " in page
+    assert " and ".join(f"{step['speedup_vs_textbook']:.2f}" for step in steps) in page
+    (row,) = json.loads((ROOT / "results/bench-evaluate.json").read_text())["rows"][1:]
+    assert (
+        f"**Without Numba, which is optional, it is {row['speedup_of_layers_vs_textbook']:.2f} times**"
+        in page
+    )
