@@ -1,16 +1,14 @@
 """The compiled pass over the decoder's largest scale gives what the layers give, where it gains time."""
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
 
-from tests.oracles import distributions, episode, reference_terms, small_convolutional
+from tests.many_reads import rows_of_calls, terms_of_many_reads
+from tests.oracles import episode, small_convolutional
 from vma import VMA, ModelConfig
 from vma.networks import compiled, one_pass
 from vma.networks.convolutional import Decoder
-from vma.reads import independent
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 MANY = compiled.MANY
@@ -20,15 +18,7 @@ REPEATS = [5, 1, 13]  # reads of three items: neither all nor the last of them f
 @pytest.fixture
 def uses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of reads in each call of the compiled pass."""
-    found: list[int] = []
-    real = one_pass.largest_scale
-
-    def noted(*given: Any) -> Tensor:
-        found.append(len(given[2]))
-        return real(*given)
-
-    monkeypatch.setattr(one_pass, "largest_scale", noted)
-    return found
+    return rows_of_calls(monkeypatch, one_pass, "largest_scale", 2)
 
 
 def decoder_of(config: ModelConfig) -> tuple[Decoder, Tensor, tuple[Tensor, ...]]:
@@ -66,15 +56,7 @@ def test_the_pass_equals_the_layers_in_single_precision(uses: list[int]) -> None
 def test_a_bound_of_many_reads_has_the_terms_of_the_reference(
     monkeypatch: pytest.MonkeyPatch, uses: list[int]
 ) -> None:
-    monkeypatch.setattr(compiled, "MANY", 3 * 40)
-    config = small_convolutional()
-    model = VMA(config)
-    x, memory = episode(config, 3, 4)
-    chosen, p_a, q_a = distributions(model, x, memory)
-    reads, noise = independent(q_a, 40, chosen), torch.randn(3, 40, config.latent)
-    with torch.no_grad():
-        fast = model.terms_at(x, chosen, p_a, q_a, reads, noise, chunk=50)
-        slow = reference_terms(model, x, chosen, p_a, q_a, reads.addresses, noise)
+    fast, slow = terms_of_many_reads(small_convolutional(), monkeypatch)
     assert uses == [50, 50, 20]
     torch.testing.assert_close(fast.log_p_x, slow.log_p_x, rtol=1e-11, atol=1e-11)
 

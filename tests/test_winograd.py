@@ -1,19 +1,18 @@
 """Convolutions by tiles give what torch's give, where they save time."""
 
 from contextlib import nullcontext
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tests.oracles import distributions, episode, reference_terms, small_convolutional
+from tests.many_reads import rows_of_calls, terms_of_many_reads
+from tests.oracles import episode, small_convolutional
 from vma import VMA, Memory, ModelConfig
 from vma.evaluation.likelihood import bounds
 from vma.networks import compiled, winograd
 from vma.networks.layers import convolution
-from vma.reads import independent
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 MANY = compiled.MANY
@@ -22,16 +21,8 @@ MANY = compiled.MANY
 @pytest.fixture
 def uses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of images in each call, with any number of maps."""
-    found: list[int] = []
-    real = winograd.by_tiles
-
-    def noted(*given: Any) -> Tensor:
-        found.append(len(given[0]))
-        return real(*given)
-
-    monkeypatch.setattr(winograd, "by_tiles", noted)
     monkeypatch.setattr(winograd, "FEWEST_MAPS", 1)
-    return found
+    return rows_of_calls(monkeypatch, winograd, "by_tiles", 0)
 
 
 def maps_of(reads: int, maps: int, height: int, width: int) -> Tensor:
@@ -94,19 +85,8 @@ def test_a_layer_gives_the_same_either_way(bias: bool, uses: list[int]) -> None:
 def test_a_bound_of_many_reads_has_the_terms_of_the_reference(
     style: str, monkeypatch: pytest.MonkeyPatch, uses: list[int]
 ) -> None:
-    monkeypatch.setattr(compiled, "MANY", 3 * 40)
-    config = small_convolutional(style=style)
-    model = VMA(config)
-    x, memory = episode(config, 3, 4)
-    chosen, p_a, q_a = distributions(model, x, memory)
-    reads, noise = independent(q_a, 40, chosen), torch.randn(3, 40, config.latent)
-    with torch.no_grad():
-        fast = model.terms_at(x, chosen, p_a, q_a, reads, noise, chunk=50)
-        calls = len(uses)
-        slow = reference_terms(model, x, chosen, p_a, q_a, reads.addresses, noise)
-    assert calls >= 2 * (
-        3 + 1 + 1
-    )  # two scales of the decoder in three chunks, of the encoder and of the items
+    fast, slow = terms_of_many_reads(small_convolutional(style=style), monkeypatch)
+    assert len(uses) >= 2 * (3 + 1 + 1)  # two scales: the decoder in three chunks, the encoder and the items
     for term in ("log_p_x", "log_q_z", "log_p_z"):
         torch.testing.assert_close(getattr(fast, term), getattr(slow, term), rtol=1e-10, atol=1e-10)
 
