@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.oracles import LEVEL, SIGMAS, bits, chi_square_p_value, episode, exact_log_marginal, small_mlp
 from vma import VMA, AddressDistribution, Memory, addressing, multi_sample_bound
-from vma.reads import Reads, without_replacement
+from vma.reads import Reads, stratified, without_replacement
 from vma.similarity import SIMILARITIES
 
 SIMILARITY = {
@@ -134,15 +134,19 @@ def test_reads_by_blocks_fit_are_independent_and_pass_over_what_is_masked(
     assert chi_square_p_value(pairs.flatten(), (p[:, None] * p).flatten()) > LEVEL
 
 
-@pytest.mark.parametrize("samples", [2, 100])  # by blocks, and not
-def test_masses_that_are_too_small_for_a_number_are_drawn_all_the_same(samples: int) -> None:
-    scores = torch.full((3, 4500), -1000.0, dtype=torch.float32)
-    scores[:, 1:3] = -200.0
-    scores[:, -1] = -torch.inf
-    drawn = AddressDistribution(scores).sample(samples)
-    assert set(drawn.unique().tolist()) <= {1, 2}
-    nothing = AddressDistribution(torch.full((1, 4500), -torch.inf)).sample(samples)
-    assert bool((nothing < 4500).all())
+def test_what_is_left_of_a_sharp_posterior_is_drawn_as_well_in_a_large_memory() -> None:
+    """Of 4 reads 3 are for the one likely address; the mass of the others, e⁻¹²⁰, is no number of float32."""
+    scores = torch.full((500, 10_000), -120.0, dtype=torch.float32)
+    scores[:, 3], scores[:, -1] = 0.0, -torch.inf
+    mask = scores[0] > -torch.inf
+    memory = Memory(torch.zeros(10_000, 1, 1), mask=mask)
+    assert scores.shape[1] >= 2 * addressing.BLOCK * 4
+    drawn = stratified(AddressDistribution.of_scores(scores), 4, memory).addresses
+    assert bool((drawn[:, :3] == 3).all())
+    others = drawn[:, 3]
+    assert bool((mask[others] & (others != 3)).all())
+    tenths = torch.bincount(others // 1000, minlength=10)
+    assert chi_square_p_value(tenths, torch.full((10,), 0.1)) > LEVEL
 
 
 def test_each_row_is_drawn_from_its_own_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,13 +60,13 @@ class AddressDistribution:
 
     @torch.no_grad()
     def sample(self, samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "*batch samples"]:
-        """a_k = min {a : Σ_{b ≤ a} P(b) > u_k Σ_b P(b)}, u_k uniform: K independent addresses.
+        """a_k = min {a : Σ_{b ≤ a} P(b) > u_k}, with u_k uniform: K independent addresses.
 
         Of a large memory, first a block of addresses is drawn so, and then one within it. Sums are in float64:
-        torch.multinomial is inaccurate for very many categories. P need not be normalised.
+        torch.multinomial is inaccurate for very many categories.
         """
         if self.log_probs.shape[-1] < 2 * BLOCK * samples:  # the blocks that are drawn would be no fewer
-            return by_mass(shifted(self.log_probs.double()).exp_(), samples, generator)
+            return by_mass(self.log_probs.double().exp(), samples, generator)
         mass = in_blocks(self.log_probs)
         block = by_mass(mass.sum(-1, dtype=torch.float64), samples, generator)
         chosen = mass.gather(-2, block.unsqueeze(-1).expand(*block.shape, BLOCK))
@@ -80,19 +80,11 @@ class AddressDistribution:
         return -noise.exponential_(generator=generator).log()
 
 
-def shifted(
-    log_probs: Float[Tensor, "*batch memory"], out: Tensor | None = None
-) -> Float[Tensor, "*batch memory"]:
-    """log P(a) − max log P, so that its exponential does not vanish, however small P is."""
-    top = log_probs.amax(-1, keepdim=True)
-    return torch.sub(log_probs, top.clamp(min=torch.finfo(top.dtype).min), out=out)
-
-
 def in_blocks(log_probs: Float[Tensor, "*batch memory"]) -> Float[Tensor, "*batch blocks block"]:
-    """P(a) / max P in blocks of addresses, the last of them filled up with zeros."""
+    """P(a) in blocks of addresses, the last of them filled up with zeros."""
     *batch, size = log_probs.shape
     mass = log_probs.new_zeros(*batch, math.ceil(size / BLOCK) * BLOCK)
-    shifted(log_probs, out=mass[..., :size]).exp_()
+    torch.exp(log_probs, out=mass[..., :size])
     return mass.unflatten(-1, (-1, BLOCK))
 
 
