@@ -64,6 +64,7 @@ RECIPES = {
     "Muon on kernels + DReG, distinct reads": recipe(
         "paper", "muon-kernels", "dreg", estimator="without-replacement"
     ),
+    "... + modern + Muon + DReG, REINFORCE": recipe("modern", "muon", "dreg", estimator="reinforce"),
 }
 
 

@@ -63,8 +63,9 @@ def figure() -> Figure:
     found = Figure(figsize=(13.5, 4.6), layout="constrained")
     left, middle, right = found.subplots(1, 3)
     short, long = rows_of("recipes-32"), rows_of("recipes-32-1800s")
-    of_k = [name for name in RECIPES if name.startswith("Muon on kernels + DReG,")]
-    draw(left, short, [name for name in RECIPES if name not in of_k], "layers, optimisers, gradients")
+    ran = {row["recipe"] for row in short}
+    of_k = [name for name in RECIPES if name in ran and name.startswith("Muon on kernels + DReG,")]
+    draw(left, short, [name for name in RECIPES if name in ran - {*of_k}], "layers, optimisers, gradients")
     draw(middle, short, [SHORT, *of_k], "K (else 4) and the estimator (else VIMCO)")
     draw_seeds(right, long, "the two best, for half an hour: three seeds and their mean")
     return found

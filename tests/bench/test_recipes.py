@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import recipes
+from benchmarks import recipes, recipes_figure
 from benchmarks.recipes import RECIPES, Options, main, summary, table
 
 
@@ -41,3 +41,12 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
     found = json.loads(first.read_text())
     assert len(found["rows"]) == 2 * len(RECIPES)
     assert [each["recipe"] for each in found["summary"]] == list(RECIPES)
+
+
+def test_the_figure_shows_every_recipe_and_seed() -> None:
+    left, middle, right = recipes_figure.figure().axes
+    shown = {line.get_label() for axes in (left, middle) for line in axes.lines}
+    assert shown == {row["recipe"] for row in recipes_figure.rows_of("recipes-32")}
+    assert len(right.lines) == 2 * (1 + 3)
+    (paper,) = (line for line in left.lines if line.get_label() == "paper")
+    assert f"{paper.get_ydata()[-1]:.1f}" == "143.4"  # as in the table of the lab notes
