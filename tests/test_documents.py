@@ -103,7 +103,13 @@ def test_the_lab_notes_state_what_the_adaptive_bound_gains() -> None:
 
 @pytest.mark.parametrize(
     ("file", "runs"),
-    [("recipes", 39), ("recipes-32", 39), ("recipes-32-240s", 6), ("recipes-32-1800s", 6)],
+    [
+        ("recipes", 39),
+        ("recipes-32", 39),
+        ("recipes-32-240s", 6),
+        ("recipes-32-1800s", 6),
+        ("recipes-32-180s", 6),
+    ],
 )
 def test_the_lab_notes_state_how_fast_each_recipe_learns(file: str, runs: int) -> None:
     notes = (ROOT / "docs/lab-notes.md").read_text()
