@@ -3,7 +3,6 @@
 python -m benchmarks.recipes_figure
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,21 +11,17 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.recipes import RECIPES
+from benchmarks.recipes import RECIPES, rows_of
 from vma.report.pictures import BLUE, GREY, INK, TEAL
 from vma.reproduce.figures.style import SERIES, label
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs/images/recipes.png"
+SHORT_RUNS, LONG_RUNS = (ROOT / f"results/recipes-32{time}.json" for time in ("", "-1800s"))
 SHORT, LONG = "... + Muon on kernels + DReG", "... + modern + Muon + DReG"
 WINNERS = {SHORT: BLUE, LONG: TEAL}
 OTHERS = (GREY, *SERIES[2:7], "#d1709f")
 Rows = Sequence[Mapping[str, Any]]
-
-
-def rows_of(name: str) -> Rows:
-    """The runs of a comparison."""
-    return json.loads((ROOT / f"results/{name}.json").read_text())["rows"]
 
 
 def curves(rows: Rows, recipe: str) -> tuple[np.ndarray, np.ndarray]:
@@ -62,7 +57,7 @@ def figure() -> Figure:
     """What is trained how, alone and together; K and estimators; and the two best for half an hour."""
     found = Figure(figsize=(13.5, 4.6), layout="constrained")
     left, middle, right = found.subplots(1, 3)
-    short, long = rows_of("recipes-32"), rows_of("recipes-32-1800s")
+    short, long = rows_of(SHORT_RUNS), rows_of(LONG_RUNS)
     ran = {row["recipe"] for row in short}
     of_k = [name for name in RECIPES if name in ran and name.startswith("Muon on kernels + DReG,")]
     draw(left, short, [name for name in RECIPES if name in ran - {*of_k}], "layers, optimisers, gradients")

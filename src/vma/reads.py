@@ -229,9 +229,8 @@ def stratified(
     ends = counts.cumsum(-1)
     position = torch.arange(samples, device=log_q.device).expand(len(log_q), -1).contiguous()
     inside = torch.searchsorted(ends, position, right=True).clamp(max=log_q.shape[-1] - 1)
-    drawn = AddressDistribution.of_scores(torch.where(nothing_left, log_q, outside)).sample(
-        samples, generator
-    )
+    elsewhere = AddressDistribution.of_scores(torch.where(nothing_left, log_q, outside))
+    drawn = elsewhere.sample(samples, generator)
     sampled = position >= ends[:, -1:]
     mass = log_q.gather(-1, inside) - counts.gather(-1, inside).clamp(min=1).log()
     rest = log_rest - spare.clamp(min=1).log()

@@ -46,7 +46,7 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_figure_shows_every_recipe_and_seed() -> None:
     left, middle, right = recipes_figure.figure().axes
     shown = {line.get_label() for axes in (left, middle) for line in axes.lines}
-    assert shown == {row["recipe"] for row in recipes_figure.rows_of("recipes-32")}
+    assert shown == {row["recipe"] for row in recipes.rows_of(recipes_figure.SHORT_RUNS)}
     assert len(right.lines) == 2 * (1 + 3)
     (paper,) = (line for line in left.lines if line.get_label() == "paper")
     assert f"{paper.get_ydata()[-1]:.1f}" == "143.4"  # as in the table of the lab notes
