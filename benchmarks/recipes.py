@@ -107,13 +107,15 @@ def run(name: str, seed: int, options: Options) -> dict[str, object]:
     looks, curve = [options.seconds * (i + 1) / LOOKS for i in range(LOOKS)], []
     while looks:
         began = time.process_time()
-        one.step(one.model)
+        one.step()
         one.seconds += time.process_time() - began
         if one.seconds >= looks[0]:
             one.settings = replace(settings, samples=4)
-            curve.append({"seconds": looks.pop(0), "updates": one.update, "valid_nll": one.validate()})
+            curve.append(
+                {"seconds": looks.pop(0), "updates": one.update, "valid_nll": one.validate()["valid_nll"]}
+            )
             one.settings = settings
-    row = one.window.row(one.update)
+    row = one.phase.window.row(one.update)
     return {
         "recipe": name, "seed": seed, "updates": one.update, "seconds": options.seconds, "maps": options.maps,
         "valid_nll": curve[-1]["valid_nll"], "kl_a": row["kl_a"], "kl_z": row["kl_z"], "curve": curve,

@@ -16,13 +16,12 @@ from PIL import Image
 from torch import Tensor, nn
 
 import vma
-from vma.addressing import AddressDistribution
+from vma.addressing import AddressDistribution, class_mass
 from vma.baselines import VAE
 from vma.bounds import BoundTerms
 from vma.data.dataset import Dataset
 from vma.episodes import EpisodeSampler
 from vma.errors import InputError
-from vma.evaluation.classification import class_mass
 from vma.evaluation.statistics import mean, wilson
 from vma.memory import Memory
 from vma.report import (

@@ -107,6 +107,14 @@ def uniform(memory: Memory) -> AddressDistribution:
     return AddressDistribution.of_scores(memory.items.new_zeros(len(memory)), memory.mask)
 
 
+def class_mass(
+    q: Float[Tensor, "batch memory"], labels: Int[Tensor, "memory"], classes: int | None = None
+) -> Float[Tensor, "batch classes"]:
+    """Σ_a q(a|x) [label of m_a is y], for every class y; as many as there are labels where `classes` is None."""
+    count = int(labels.max()) + 1 if classes is None else classes
+    return q.new_zeros(len(q), count).index_add(1, labels, q)
+
+
 class Addressing(nn.Module):
     """p(a) ∝ exp S(m_a, e^p) and q(a|x) ∝ exp S(m_a, e^q(x)), with keys e_a = h(m_a) shared by both.
 

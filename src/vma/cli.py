@@ -39,6 +39,11 @@ COMMANDS: dict[str, Command] = {
     "train": Command(
         "vma.training.commands:train_command", "train a preset, or go on with a run", parses=True
     ),
+    "sleep": Command(
+        "vma.training.commands:sleep_command",
+        "let a run dream, so that q(a|x) learns where to look",
+        parses=True,
+    ),
     "presets": Command(
         "vma.training.commands:presets_command", "every experiment, and what the paper reports"
     ),

@@ -1,6 +1,6 @@
 """M: the memory. Raw items (few-shot) or a parameter (learned memory); a read is `m_a = M[a]`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,6 +64,10 @@ class Memory:
             None if self.labels is None else self.labels[a],
             None if self.mask is None else self.mask[a],
         )
+
+    def showing(self, seen: Callable[[Tensor], Tensor]) -> "Memory":
+        """The same addresses with every item as `seen` shows it."""
+        return replace(self, items=seen(self.items))
 
     def join(self, other: "Memory") -> "Memory":
         """The items of both, those of `other` last."""

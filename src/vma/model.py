@@ -20,6 +20,7 @@ from vma.memory import LearnedMemory, Memory, choose_memory
 from vma.networks import build_networks, compiled
 from vma.reads import Gather, Reads, draw, gather
 from vma.similarity import similarity
+from vma.warps import Look
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class VMA(nn.Module):
         sampling: str = "independent",
         detach_q_z: bool = False,
         chunk: int = 0,
+        seen: Look | None = None,
         generator: torch.Generator | None = None,
     ) -> BoundTerms:
         """The terms of the bound at `samples` reads per target, drawn from q(a,z|x).
@@ -86,17 +88,24 @@ class VMA(nn.Module):
             sampling: `independent`, `all`, `stratified`, `without-replacement` or `straight-through`.
             detach_q_z: Hold q(z|m,x) fixed in log q(z|m,x), as `dreg` asks.
             chunk: Rows that a network sees at a time, for a large K; 0 for all at once.
+            seen: What q(a|x) sees of an image, in training; p(a) and all else see it as it is.
             generator: Source of randomness.
         """
         check_samples(samples, 1, "A bound")
         x, memory = self.targets(x), self.memory(memory)
         keys = self.addressing.keys(memory)
         p_a = self.addressing.prior(memory, keys)
-        q_a = self.addressing.posterior(x, memory, keys)
+        q_a = self.addressing.posterior(x, memory, keys) if seen is None else self.glance(x, memory, seen)
         reads = draw(q_a, samples, memory, sampling, generator)
         shape = (*reads.addresses.shape, self.config.latent)
         noise = torch.randn(shape, dtype=x.dtype, device=x.device, generator=generator)
         return self.terms_at(x, memory, p_a, q_a, reads, noise, detach_q_z=detach_q_z, chunk=chunk)
+
+    def glance(
+        self, x: Float[Tensor, "batch height width"], memory: Memory, seen: Look
+    ) -> AddressDistribution:
+        """q(a|x) of matching networks that see targets and items as `seen` shows them."""
+        return self.addressing.posterior(seen(x), memory, self.addressing.keys(memory.showing(seen)))
 
     def terms_at(
         self,
@@ -182,6 +191,7 @@ class VMA(nn.Module):
         *,
         estimator_name: str = "vimco",
         latent_gradient: str = "pathwise",
+        seen: Look | None = None,
         generator: torch.Generator | None = None,
     ) -> Estimate:
         """Bound and surrogate of one update: `(-model(x, memory).surrogate).backward()`.
@@ -192,6 +202,7 @@ class VMA(nn.Module):
             samples: K.
             estimator_name: One of `vma.ESTIMATORS`.
             latent_gradient: `pathwise` or `dreg`.
+            seen: What q(a|x) sees of an image, such as `vma.warps.look` gives.
             generator: Source of randomness.
         """
         chosen = estimator(estimator_name)
@@ -202,6 +213,7 @@ class VMA(nn.Module):
             1 if chosen.sampling == "all" else samples,
             sampling=chosen.sampling,
             detach_q_z=latent_gradient == "dreg",
+            seen=seen,
             generator=generator,
         )
         return estimate(terms, estimator_name, latent_gradient)

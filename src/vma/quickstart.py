@@ -11,11 +11,11 @@ from vma.errors import InputError
 from vma.files import write_atomically
 from vma.model import VMA
 from vma.storage import load_model
-from vma.training.checkpoint import read_progress
+from vma.training.checkpoint import latest_progress, read_progress
 from vma.training.loop import train
 from vma.training.presets import PRESETS
 from vma.training.runs import Run, default_root
-from vma.training.settings import TrainSettings
+from vma.training.settings import SleepSettings, TrainSettings
 
 VMA_SHARE = 0.72  # of the minutes; the VAE then does as many updates, in less time
 
@@ -60,9 +60,8 @@ def small_settings(seed: int) -> TrainSettings:
 
 def as_vae(settings: TrainSettings, updates: int) -> TrainSettings:
     """The same settings for a model without memory."""
-    return replace(
-        settings, preset="glyphs-vae-fast", model=replace(settings.model, model="vae"), updates=updates
-    )
+    model = replace(settings.model, model="vae")
+    return replace(settings, preset="glyphs-vae-fast", model=model, updates=updates, sleep=SleepSettings())
 
 
 def report(folder: Path, with_memory: Run, without: Run, command: str) -> None:
@@ -74,7 +73,7 @@ def report(folder: Path, with_memory: Run, without: Run, command: str) -> None:
     training = Training(
         updates=ours.update,
         vae_updates=theirs.update,
-        seconds=ours.seconds + theirs.seconds,
+        seconds=latest_progress(with_memory).seconds + theirs.seconds,
         classes=len(seen.classes) - with_memory.settings().data.held_out,
     )
     model, vae = load_model(with_memory.model_file), load_model(without.model_file)

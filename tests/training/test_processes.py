@@ -28,16 +28,17 @@ def trainer(rank: int, world: int, minutes: float = 0.0) -> Trainer:
     return Trainer(settings, Run(Path("unused")), streams, Processes(rank, world, CPU), SilentView())
 
 
-def gradients(one: Trainer, shared: torch.nn.Module) -> dict[str, torch.Tensor]:
-    one.estimate(shared, 0).loss.backward()
-    return {name: p.grad.clone() for name, p in one.model.named_parameters() if p.grad is not None}
+def gradients(one: Trainer) -> dict[str, torch.Tensor]:
+    one.phase.backward(0, 0.0)
+    return {name: p.grad.clone() for name, p in one.phase.model.named_parameters() if p.grad is not None}
 
 
 def gradient_of_rank(rank: int, meeting: Path, result: Path) -> None:
     torch.set_default_dtype(torch.float64)
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
     one = trainer(rank, 2)
-    found = gradients(one, one.here.share(one.model))
+    one.phase.share()
+    found = gradients(one)
     if rank == 0:
         torch.save(found, result)
     assert one.here.any(rank == 1)
@@ -54,7 +55,7 @@ def test_two_processes_have_the_gradient_of_the_joint_batch(tmp_path: Path) -> N
     alone = []
     for rank in range(2):
         one = trainer(rank, 2)
-        alone.append(gradients(one, one.model))
+        alone.append(gradients(one))
     found = torch.load(result, weights_only=True)
     assert found.keys() == alone[0].keys()
     for name, value in found.items():
@@ -65,11 +66,11 @@ def weights_of_rank(rank: int, meeting: Path, results: Path) -> None:
     """A few updates against a time budget, by a clock that runs differently in each process."""
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
     one = trainer(rank, 2, minutes=10.0)
-    shared = one.here.share(one.model)
+    one.phase.share()
     for update in range(4):
-        one.step(shared)
+        one.step()
         one.seconds = one.here.largest(60.0 * (1 + rank) * (update + 1))
-    torch.save(one.model.state_dict(), results / f"{rank}")
+    torch.save(one.phase.model.state_dict(), results / f"{rank}")
     dist.barrier()
     dist.destroy_process_group()
 

@@ -81,7 +81,7 @@ def soft_update(settings: TrainSettings, items: int, targets: int, reads: str) -
 
     def update() -> None:
         training.update = 0
-        training.step(training.model)
+        training.step()
 
     return update
 

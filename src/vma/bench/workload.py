@@ -82,9 +82,9 @@ def trainer(settings: TrainSettings, sampler: EpisodeSampler) -> Trainer:
     """A trainer of float32 weights that never move: every update of it is update 0."""
     here = Processes(0, 1, CPU)
     found = Trainer(settings, Run(Path("unused")), Streams(sampler, sampler, (26, 26)), here, SilentView())
-    for model in (found.model, found.average.model):
+    for model in (found.phase.model, found.phase.average.model):
         model.float()
-    for optimiser in found.optimisers:
+    for optimiser in found.phase.optimisers:
         for group in optimiser.param_groups:
             group["initial_lr"] = 0.0
     return found
@@ -116,7 +116,7 @@ class Workload:
         settings = replace(settings, samples=samples or settings.samples)
         training = trainer(settings, glyph_sampler(items, targets))
         x, memory = for_model(training.streams.train.episode(0), CPU)
-        model = training.model
+        model = training.phase.model
         assert isinstance(model, VMA)
         assert memory is not None
         sharpen_(model, x, memory, max(settings.samples, 2))  # a single read says nothing of sharpness
@@ -142,7 +142,7 @@ class Workload:
     def update(self) -> None:
         """One update as `vma train` makes it: episode, bound, gradient, its norm, optimiser, metrics."""
         self.trainer.update = 0
-        self.trainer.step(self.trainer.model)
+        self.trainer.step()
 
     def counts(self) -> dict[str, int]:
         """How many reads there are, and how many of them differ."""

@@ -1,6 +1,6 @@
 """What a trained model is worth: likelihood, sweeps over the memory, classification, samples, where it looks."""
 
-from vma.evaluation.classification import ClassificationQuestion, class_log_likelihood, class_mass, classify
+from vma.evaluation.classification import ClassificationQuestion, class_log_likelihood, classify
 from vma.evaluation.episodes import EpisodeQuestion, nll
 from vma.evaluation.likelihood import bounds, measures
 from vma.evaluation.posterior import PosteriorQuestion, posterior
@@ -12,6 +12,6 @@ from vma.evaluation.units import Evaluation
 
 __all__ = [
     "ClassesQuestion", "ClassificationQuestion", "EpisodeQuestion", "Evaluation", "PosteriorQuestion",
-    "SamplesQuestion", "ShotsQuestion", "Subject", "answer", "bounds", "class_log_likelihood", "class_mass",
+    "SamplesQuestion", "ShotsQuestion", "Subject", "answer", "bounds", "class_log_likelihood",
     "classes_sweep", "classify", "measures", "nll", "open_subject", "posterior", "samples", "shots_sweep",
 ]  # fmt: skip

@@ -4,10 +4,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from vma.addressing import AddressDistribution
+from vma.addressing import AddressDistribution, class_mass
 from vma.checks import check_counts
 from vma.data.episode import EpisodeTensors
 from vma.episodes import EpisodeSampler
@@ -108,13 +108,6 @@ def recognised(model: Addresser, episode: EpisodeTensors, ways: int, shift: int 
     q_a = model.posterior(episode.targets, Memory.of(episode.memory))
     mass = class_mass(q_a.log_probs.exp().cpu(), (episode.memory_labels.cpu() + shift) % ways, ways)
     return int(mass.argmax()) == (int(episode.target_labels) + shift) % ways
-
-
-def class_mass(
-    q: Float[Tensor, "batch memory"], labels: Int[Tensor, "memory"], classes: int
-) -> Float[Tensor, "batch classes"]:
-    """Σ_a q(a|x) [label of m_a is y], for every class y."""
-    return q.new_zeros(len(q), classes).index_add(1, labels, q)
 
 
 @torch.no_grad()

@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vma.addressing import class_mass
 from vma.checks import check_counts
 from vma.episodes import EpisodeSampler
 from vma.errors import InputError
-from vma.evaluation.classification import class_mass
 from vma.evaluation.episodes import BY_CLASS
 from vma.evaluation.images import pack
 from vma.evaluation.likelihood import bounds

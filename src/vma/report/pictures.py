@@ -319,7 +319,7 @@ def colour_of(label: int | np.integer) -> str:
 
 
 def learning_curves(history: Sequence[Metrics], vae_history: Sequence[Metrics] = ()) -> bytes:
-    """−L of both models, and KL_a and KL_z of the one with memory, against updates."""
+    """−L of both models, and KL_a and KL_z of the one with memory, against updates; asleep, −log q(a|x̃)."""
     figure = new_figure(9.6, 3.1)
     left, right = figure.subplots(1, 2)
     figure.subplots_adjust(left=0.065, right=0.985, top=0.88, bottom=0.16, wspace=0.16)
@@ -329,6 +329,8 @@ def learning_curves(history: Sequence[Metrics], vae_history: Sequence[Metrics] =
     draw_curve(left, history, "valid_nll", INK, "with memory, held out")
     draw_curve(right, history, "kl_a", BLUE, "KL of the address a")
     draw_curve(right, history, "kl_z", AMBER, "KL of the variation z")
+    asleep = [{"update": row["update"], "cost": -row["dream_log_q_a"]} for row in history if "nll" not in row]
+    draw_curve(right, asleep, "cost", INK, "asleep: −log q(a|x) of dreams")
     dress(left, "NLL of training images, in nats: lower is better")
     dress(right, "nats that the target adds, of a and of z")
     return png(figure)

@@ -19,7 +19,8 @@ def curve(key: str) -> Ask:
     """The learning curve of a run: its metrics, averaged over windows so that few points are left."""
 
     def evaluation(laboratory: Laboratory) -> Evaluation:
-        subject, rows = laboratory.subject(key), laboratory.runs[key].metrics()
+        subject = laboratory.subject(key)
+        rows = [row for row in laboratory.runs[key].metrics() if "nll" in row]  # awake
         about = {
             "model": subject.about["model"],
             "protocol": f"in training on {subject.settings.data.name}",

@@ -15,10 +15,9 @@ from vma.reproduce.experiment import Needed, Scale
 from vma.training.checkpoint import read_progress
 from vma.training.presets import PRESETS
 from vma.training.runs import Run
-from vma.training.settings import DataSettings, TrainSettings
+from vma.training.settings import NEVER, DataSettings, TrainSettings
 
 TRAINING_SHARE = 0.75  # of a budget; the rest is for the evaluation
-NEVER = 10_000_000  # updates: a budget of minutes ends a run
 DECISIVE = ("model", "data", "episode", "optimiser", "samples", "estimator", "latent_gradient", "seed")
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vma.errors import InputError
 from vma.files import write_atomically
+from vma.training.runs import Run
 
 FORMAT = "vma-checkpoint"
 
@@ -22,10 +23,14 @@ class Progress:
     Attributes:
         update: Updates done.
         seconds: Time spent.
+        asleep_since: Updates done when the run fell asleep; None while it is awake.
+        awake_share: Share of the run that was done then.
     """
 
     update: int = 0
     seconds: float = 0.0
+    asleep_since: int | None = None
+    awake_share: float = 1.0
 
 
 def save_checkpoint(
@@ -42,8 +47,15 @@ def save_checkpoint(
     for number, optimiser in enumerate(optimisers):
         tensors |= flatten_state(f"optimiser.{number}", optimiser)
     tensors = {key: value.detach().cpu().clone().contiguous() for key, value in tensors.items()}
-    header = {"format": FORMAT, "update": str(progress.update), "seconds": repr(progress.seconds)}
-    write_atomically(path, save(tensors, metadata=header))
+    write_atomically(path, save(tensors, metadata={"format": FORMAT, **header_of(progress)}))
+
+
+def header_of(progress: Progress) -> dict[str, str]:
+    """What a checkpoint's header says of the progress."""
+    header = {"update": str(progress.update), "seconds": repr(progress.seconds)}
+    if progress.asleep_since is None:
+        return header
+    return {**header, "asleep_since": str(progress.asleep_since), "awake_share": repr(progress.awake_share)}
 
 
 def flatten_state(prefix: str, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -90,12 +102,20 @@ def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 def progress_of(header: dict[str, str]) -> Progress:
     """Where the run stood when the checkpoint was written."""
-    return Progress(int(header["update"]), float(header["seconds"]))
+    update, seconds = int(header["update"]), float(header["seconds"])
+    if "asleep_since" not in header:
+        return Progress(update, seconds)
+    return Progress(update, seconds, int(header["asleep_since"]), float(header["awake_share"]))
 
 
 def read_progress(path: Path) -> Progress:
     """Where the run of a checkpoint file stands."""
     return progress_of(read_tensors(path)[0])
+
+
+def latest_progress(run: Run) -> Progress:
+    """Where a run stands, awake or asleep."""
+    return read_progress(run.sleep_file if run.sleep_file.exists() else run.checkpoint_file)
 
 
 def below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

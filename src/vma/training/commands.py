@@ -4,17 +4,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
 from vma.errors import InputError, unknown_name
-from vma.training.checkpoint import read_progress
-from vma.training.presets import PRESETS
+from vma.training.checkpoint import Progress, latest_progress, read_progress
+from vma.training.presets import FAST_SLEEP, FAST_WARPS, PRESETS
 from vma.training.runs import Run, all_runs, default_root
-from vma.training.settings import TrainSettings
+from vma.training.settings import NEVER, SleepSettings, TrainSettings
+from vma.warps import WarpSettings
 
 USAGE = """usage: vma train PRESET [overrides]       start a run, e.g. vma train glyphs-fewshot-fast --minutes 5
        vma train --resume FOLDER [options]  go on where a run stopped
@@ -97,12 +98,84 @@ def resume(options: Resume) -> bool:
 
     run = Run(options.run)
     settings = run.settings()
+    if run.sleep_file.exists() and (options.updates, options.minutes) != (None, None):
+        raise InputError(
+            f"The run {options.run} has fallen asleep, so it cannot be trained longer awake: "
+            "start another one, or let it sleep again, for as long as you like, with 'vma sleep'."
+        )
     longer = replace(
         settings,
         updates=settings.updates if options.updates is None else options.updates,
         minutes=settings.minutes if options.minutes is None else options.minutes,
     )
     return train(longer, run, data=options.data, device=options.device, resume=True)
+
+
+@dataclass(frozen=True)
+class SleepOptions:
+    """Give a run a sleep phase: q(a|x) learns from the model's own dreams, and nothing else is changed.
+
+    The model in the folder stays what it is until the sleep is complete. A run that has slept sleeps anew, from
+    where it was awake last. Interrupted, it goes on with 'vma train --resume'.
+
+    Attributes:
+        run: Folder of the run.
+        updates: Updates asleep.
+        minutes: Minutes asleep, instead of updates.
+        sleep: How it sleeps; share, beside and begin have no meaning here.
+        warps: What the matching networks see of an image meanwhile.
+        data: Folder with the data files.
+        device: auto, cpu, cuda or cuda:N.
+        threads: Threads of torch; those of the run by default.
+    """
+
+    run: Annotated[Path, tyro.conf.Positional]
+    updates: int = 3000
+    minutes: float = 0.0
+    sleep: SleepSettings = FAST_SLEEP
+    warps: WarpSettings = FAST_WARPS
+    data: Path | None = None
+    device: str = "auto"
+    threads: int | None = None
+
+
+def sleep_command(arguments: Sequence[str]) -> None:
+    """`vma sleep`."""
+    give_sleep(tyro.cli(SleepOptions, args=arguments, prog="vma sleep"))
+
+
+def give_sleep(options: SleepOptions) -> bool:
+    """Let a run sleep; whether it came to its end."""
+    from vma.training.loop import train
+
+    run = Run(options.run)
+    settings = with_sleep(run.settings(), awake_progress(run), options)
+    return train(settings, run, data=options.data, device=options.device, resume=True, sleep_anew=True)
+
+
+def with_sleep(settings: TrainSettings, awake: Progress, options: SleepOptions) -> TrainSettings:
+    """The settings of a run that ends with this sleep: its share is what comes after the part awake."""
+    if options.updates < 1 or options.minutes < 0:
+        raise InputError("A sleep takes one or more updates, or some minutes.")
+    if options.minutes:
+        updates, minutes = NEVER, awake.seconds / 60 + options.minutes
+        share = options.minutes / minutes
+    else:
+        updates, minutes = awake.update + options.updates, 0.0
+        share = options.updates / updates
+    return replace(
+        settings, updates=updates, minutes=minutes, warps=options.warps,
+        sleep=replace(options.sleep, share=share, beside=0.0, begin=0.0),
+        threads=settings.threads if options.threads is None else options.threads,
+    )  # fmt: skip
+
+
+def awake_progress(run: Run) -> Progress:
+    """Where the run was awake last."""
+    run.settings()
+    if not run.checkpoint_file.exists():
+        raise InputError(f"The run {run.folder} has no checkpoint yet: train it first.")
+    return read_progress(run.checkpoint_file)
 
 
 def presets_command() -> None:
@@ -136,10 +209,10 @@ def runs_command(root: Path | None = None) -> None:
 def run_row(run: Run) -> list[str]:
     """One line of the table of runs, but for the name."""
     rows = run.metrics()
-    last = rows[-1] if rows else {}
+    last: dict[str, Any] = next((row for row in reversed(rows) if "nll" in row), {})
     valid = next((row["valid_nll"] for row in reversed(rows) if "valid_nll" in row), None)
     state = "running" if run.is_locked() else "saved" if run.checkpoint_file.exists() else "empty"
     numbers = [last.get("nll"), valid, last.get("kl_a"), last.get("kl_z")]
     shown = ["" if value is None else f"{value:.2f}" for value in numbers]
-    update = read_progress(run.checkpoint_file).update if run.checkpoint_file.exists() else 0
+    update = latest_progress(run).update if run.checkpoint_file.exists() else 0
     return [state, str(update), *shown]

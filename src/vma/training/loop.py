@@ -9,17 +9,17 @@ from pathlib import Path
 from types import FrameType
 
 import torch
-from torch import nn
 
+from vma.addressing import class_mass
+from vma.episodes import Episode
 from vma.errors import InputError
-from vma.estimators import Estimate
 from vma.files import write_atomically
-from vma.models import build_model
+from vma.model import VMA
+from vma.models import GenerativeModel, build_model
 from vma.storage import save_model
 from vma.training.allocation import keep_memory
 from vma.training.checkpoint import Progress, describe, load_checkpoint, save_checkpoint
-from vma.training.metrics import Window
-from vma.training.optimiser import Average, build_optimisers, rate_factor, set_rates
+from vma.training.phases import Asleep, Awake, NotFinite, Phase
 from vma.training.processes import Processes, processes
 from vma.training.runs import Run
 from vma.training.settings import TrainSettings
@@ -27,6 +27,7 @@ from vma.training.streams import Streams, for_model, generator, open_streams
 from vma.training.view import SilentView, View, make_view
 
 VALIDATION_EPISODES = 8
+ROUNDING = 1e-9  # of a share of the run
 
 
 def train(
@@ -36,6 +37,7 @@ def train(
     data: Path | None = None,
     device: str = "auto",
     resume: bool = False,
+    sleep_anew: bool = False,
     quiet: bool = False,
 ) -> bool:
     """Train as `settings` say, into the folder of `run`; with `resume`, go on from its checkpoint.
@@ -48,6 +50,7 @@ def train(
         data: Folder with the data files; else VMA_DATA, the cache, a download.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         resume: Go on from the checkpoint in the folder.
+        sleep_anew: Go on from where it was awake last, though it may have slept since.
         quiet: Show nothing.
     """
     if settings.threads:
@@ -59,11 +62,11 @@ def train(
         height, width = streams.size
         settings = replace(settings, model=replace(settings.model, height=height, width=width))
         if not here.is_first:
-            return Trainer(settings, run, streams, here, SilentView()).fit(resume)
+            return Trainer(settings, run, streams, here, SilentView()).fit(resume, sleep_anew)
         with run.lock():
             run.keep_settings(settings) if resume else run.create(settings)
             with make_view(settings, run, quiet) as view:
-                return Trainer(settings, run, streams, here, view).fit(resume)
+                return Trainer(settings, run, streams, here, view).fit(resume, sleep_anew)
 
 
 class Trainer:
@@ -74,24 +77,24 @@ class Trainer:
     ) -> None:
         self.settings, self.run, self.streams, self.here, self.view = settings, run, streams, here, view
         torch.manual_seed(settings.seed)
-        self.model = build_model(settings.model).to(here.device)
-        self.optimisers = build_optimisers(self.model, settings.optimiser)
-        self.average = Average(self.model, settings.optimiser.average)
-        self.length = settings.episode.targets if settings.episode.kind == "sequence" else 0
-        self.window = Window()
+        self.phase: Phase = Awake(build_model(settings.model).to(here.device), settings, streams, here)
         self.update, self.seconds = 0, 0.0
+        self.asleep_since: int | None = None
+        self.awake_share = 1.0 - settings.sleep.share
         self.factor, self.pace = 1.0, Pace()
 
-    def fit(self, resume: bool) -> bool:
+    def fit(self, resume: bool, sleep_anew: bool = False) -> bool:
         """Update until updates or minutes are used up, or somebody interrupts; whether it came to its end."""
         if resume:
-            self.restore()
-        shared = self.here.share(self.model)
+            self.restore(sleep_anew)
+        self.phase.share()
         started = time.monotonic() - self.seconds
         checkpoint, picture = Due(self.settings.checkpoint_minutes), Due(self.settings.picture_minutes)
         with interruptions() as interrupted:
             while not self.finished() and not self.here.any(bool(interrupted)):
-                self.step(shared)
+                if self.is_tired():
+                    self.fall_asleep()
+                self.step()
                 self.seconds = self.here.largest(time.monotonic() - started)
                 self.report()
                 if checkpoint.now(self.update % self.settings.checkpoint_every == 0):
@@ -104,14 +107,13 @@ class Trainer:
         self.draw()
         return ended
 
-    def restore(self) -> None:
+    def restore(self, sleep_anew: bool = False) -> None:
         """Take up where the checkpoint left off, or start anew where none had been written."""
-        if self.run.checkpoint_file.exists():
-            progress = load_checkpoint(
-                self.run.checkpoint_file, self.models(), self.optimisers, self.window.sums
-            )
-            self.update, self.seconds = progress.update, progress.seconds
-            self.pace = Pace(self.update, self.seconds)
+        if self.run.sleep_file.exists() and not sleep_anew:
+            self.phase = Asleep(self.phase.model, self.settings, self.streams, self.here)
+            self.load(self.run.sleep_file)
+        elif self.run.checkpoint_file.exists():
+            self.load(self.run.checkpoint_file)
         if self.here.largest(float(self.update)) != self.update:
             raise InputError(
                 f"Process {self.here.rank} does not see the checkpoint {self.run.checkpoint_file} that another one "
@@ -119,11 +121,17 @@ class Trainer:
             )
         if self.here.is_first:
             self.run.keep_metrics_until(self.update)
+            if sleep_anew:
+                self.run.sleep_file.unlink(missing_ok=True)
 
-    def models(self) -> dict[str, nn.Module]:
-        """What a checkpoint holds: the model, and its average if there is one."""
-        averaged = {"average": self.average.model} if self.average.decay else {}
-        return {"model": self.model, **averaged}
+    def load(self, path: Path) -> None:
+        """Read a checkpoint of the phase that the run is in."""
+        phase = self.phase
+        progress = load_checkpoint(path, phase.models(), phase.optimisers, phase.window.sums)
+        self.update, self.seconds = progress.update, progress.seconds
+        if progress.asleep_since is not None:
+            self.asleep_since, self.awake_share = progress.asleep_since, progress.awake_share
+        self.pace = Pace(self.update, self.seconds)
 
     def finished(self) -> bool:
         """Whether the updates or the minutes are used up, on any process."""
@@ -135,60 +143,33 @@ class Trainer:
         by_time = self.seconds / (60 * self.settings.minutes) if self.settings.minutes else 0.0
         return max(self.update / self.settings.updates, by_time)
 
-    def step(self, shared: nn.Module) -> None:
-        """One update: the mean gradient of its episodes."""
-        for optimiser in self.optimisers:
-            optimiser.zero_grad(set_to_none=True)
-        estimates = [self.backward(shared, number) for number in self.episodes()]
-        limit = self.settings.optimiser.clip or float("inf")
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), limit)
-        self.check(estimates[-1], norm)
-        self.factor = rate_factor(self.settings.optimiser, self.update, self.progress())
-        set_rates(self.optimisers, self.factor)
-        for optimiser in self.optimisers:
-            optimiser.step()
+    def is_tired(self) -> bool:
+        """Whether the share of the run is over that is spent awake."""
+        return self.asleep_since is None and self.progress() >= self.awake_share - ROUNDING
+
+    def fall_asleep(self) -> None:
+        """Save what was learned awake, and go on with dreams of it."""
+        self.save()
+        self.asleep_since, self.awake_share = self.update, self.progress()
+        self.phase = Asleep(self.phase.average.model, self.settings, self.streams, self.here)
+        self.phase.share()
+
+    def done(self) -> float:
+        """Share of the phase that is done."""
+        if self.asleep_since is None:
+            return self.progress() / self.awake_share
+        return (self.progress() - self.awake_share) / (1.0 - self.awake_share)
+
+    def step(self) -> None:
+        """One update."""
+        try:
+            self.factor = self.phase.step(self.update, self.update - (self.asleep_since or 0), self.done())
+        except NotFinite as means:
+            raise InputError(
+                f"The loss or its gradient is not finite at update {self.update} (means: {means}); "
+                f"{describe(self.checkpoint_file)}. Lower the rate, or set optimiser.clip."
+            ) from None
         self.update += 1
-        self.average.update(self.model, self.update)
-        self.window.add(estimates, norm)
-
-    def episodes(self) -> range:
-        """The numbers of this update's episodes."""
-        count = self.settings.episode.episodes
-        return range(self.update * count, (self.update + 1) * count)
-
-    def backward(self, shared: nn.Module, number: int) -> Estimate:
-        """Add one episode's share to the gradients; the network's activations are freed."""
-        estimate = self.estimate(shared, number)
-        self.check(estimate, estimate.surrogate)
-        (estimate.loss / self.settings.episode.episodes).backward()
-        return estimate
-
-    def estimate(self, shared: nn.Module, number: int) -> Estimate:
-        """The bound at episode `number`."""
-        settings, here = self.settings, self.here
-        x, memory = for_model(self.streams.train.episode(number), here.device, self.length)
-        mixed = settings.precision == "bfloat16"
-        with torch.autocast(here.device.type, dtype=torch.bfloat16, enabled=mixed):
-            return shared(
-                x,
-                memory,
-                settings.samples,
-                estimator_name=settings.estimator,
-                latent_gradient=settings.latent_gradient,
-                generator=generator(settings.seed, number, here.rank, here.device),
-            )
-
-    def check(self, estimate: Estimate, value: torch.Tensor) -> None:
-        """Stop at a loss or a gradient that is not finite, before it reaches the weights."""
-        if bool(torch.isfinite(value)):
-            return
-        names = ("log_p_a", "log_q_a", "log_p_z", "log_q_z", "log_p_x")
-        means = {name: float(getattr(estimate.terms, name).detach().mean()) for name in names}
-        shown = ", ".join(f"{name} {value:.4g}" for name, value in means.items())
-        raise InputError(
-            f"The loss or its gradient is not finite at update {self.update} (means: {shown}); "
-            f"{describe(self.run.checkpoint_file)}. Lower the rate, or set optimiser.clip."
-        )
 
     def report(self) -> None:
         """Write a line of metrics when one is due, with a validation when that is due too."""
@@ -196,33 +177,36 @@ class Trainer:
         due = self.update % settings.log_every == 0 or self.update % settings.validate_every == 0
         if not due or not self.here.is_first:
             return
-        row = {**self.window.row(self.update), "seconds": round(self.seconds, 3)}
+        row = {**self.phase.window.row(self.update), "seconds": round(self.seconds, 3)}
         row["rate_factor"] = self.factor
         row["updates_per_second"] = self.pace.see(self.update, self.seconds)
         if self.update % settings.validate_every == 0:
-            row["valid_nll"] = self.validate()
+            row |= self.validate()
         self.run.append_metrics(row)
         self.view.show(row)
 
     @torch.no_grad()
-    def validate(self) -> float:
-        """Mean NLL on fixed episodes of held-out training classes, with the averaged weights."""
-        total = 0.0
-        for number in range(VALIDATION_EPISODES):
-            x, memory = for_model(self.streams.valid.episode(number), self.here.device, self.length)
-            source = generator(self.settings.seed, number, 1 << 30, self.here.device)
-            total -= float(
-                self.average.model.bound(x, memory, self.settings.samples, generator=source).mean()
-            )
-        return total / VALIDATION_EPISODES
+    def validate(self) -> dict[str, float]:
+        """Means over fixed episodes of held-out training classes, with the averaged weights."""
+        rows = [
+            validation(self.phase.average.model, self.streams.valid.episode(number), self.settings, number)
+            for number in range(VALIDATION_EPISODES)
+        ]
+        return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+
+    @property
+    def checkpoint_file(self) -> Path:
+        """Where the phase that the run is in is saved."""
+        return self.run.checkpoint_file if self.asleep_since is None else self.run.sleep_file
 
     def save(self) -> None:
-        """Write checkpoint and model."""
+        """Write the checkpoint, and the model; one that is asleep is not for use until it has slept enough."""
         if not self.here.is_first:
             return
-        progress = Progress(self.update, self.seconds)
-        save_checkpoint(self.run.checkpoint_file, progress, self.models(), self.optimisers, self.window.sums)
-        save_model(self.average.model, self.run.model_file)
+        progress, phase = Progress(self.update, self.seconds, self.asleep_since, self.awake_share), self.phase
+        save_checkpoint(self.checkpoint_file, progress, phase.models(), phase.optimisers, phase.window.sums)
+        if self.asleep_since is None or self.finished():
+            save_model(phase.average.model, self.run.model_file)
 
     def draw(self) -> None:
         """Write pictures: learning curves, and samples beside the memory they were drawn from."""
@@ -232,10 +216,25 @@ class Trainer:
         from vma.training.pictures import samples
 
         episode = self.streams.valid.episode(0)
-        drawn = samples(self.average.model, episode, self.here.device)
+        drawn = samples(self.phase.average.model, episode, self.here.device)
         write_atomically(self.run.folder / "samples.png", drawn)
         if rows := self.run.metrics():
             write_atomically(self.run.folder / "curves.png", learning_curves(rows))
+
+
+def validation(
+    model: GenerativeModel, episode: Episode, settings: TrainSettings, number: int
+) -> dict[str, float]:
+    """NLL of one episode, and the share of its targets whose class has the most mass of q(a|x)."""
+    device = next(model.parameters()).device
+    x, memory = for_model(episode, device, settings.length)
+    source = generator(settings.seed, number, 1 << 30, device)
+    row = {"valid_nll": -float(model.bound(x, memory, settings.samples, generator=source).mean())}
+    if isinstance(model, VMA) and memory is not None and memory.labels is not None:
+        mass = class_mass(model.posterior(x, memory).log_probs.exp(), memory.labels)
+        found = mass.argmax(1).cpu() == torch.from_numpy(episode.target_labels)
+        row["valid_class_found"] = float(found.float().mean())
+    return row
 
 
 class Pace:

@@ -1,5 +1,6 @@
 """What a run shows of itself: a window of updates, averaged."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,34 +9,36 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vma.bounds import decomposition, effective_sample_size
+from vma.dreams import Recall
 from vma.estimators import Estimate
 
-NAMES = (
-    "nll", "reconstruction", "kl_a", "kl_z", "entropy_q_a", "entropy_p_a", "effective_samples", "gradient_norm",
-)  # fmt: skip
+AWAKE = ("nll", "reconstruction", "kl_a", "kl_z", "entropy_q_a", "entropy_p_a", "effective_samples")
+DREAMS = ("dream_log_q_a", "dream_found", "dream_class_found", "dream_kl_p_a")
 
 
 class Window:
     """Sums of metrics since the last line; part of a checkpoint, so that a resumed run writes the same lines."""
 
-    def __init__(self) -> None:
-        self.sums = torch.zeros(len(NAMES) + 1, dtype=torch.float64)
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self.sums = torch.zeros(len(self.names) + 1, dtype=torch.float64)
 
     @torch.no_grad()
-    def add(self, estimates: Sequence[Estimate], gradient_norm: Tensor) -> None:
-        """Count one update, made of one or more episodes."""
-        means = torch.stack([episode_means(estimate) for estimate in estimates]).mean(0)
-        self.sums += torch.cat([means, gradient_norm.double().cpu().reshape(1), torch.ones(1).double()])
+    def add(self, means: Float[Tensor, "metrics"]) -> None:
+        """Count one update."""
+        self.sums += torch.cat([means, torch.ones(1).double()])
 
     def row(self, update: int) -> dict[str, Any]:
-        """The means since the last row; starts a new window."""
+        """The means since the last row, without those that are not numbers; starts a new window."""
         means = (self.sums[:-1] / self.sums[-1]).tolist()
         self.sums.zero_()
-        return {"update": update, **dict(zip(NAMES, means, strict=True))}
+        known = {name: mean for name, mean in zip(self.names, means, strict=True) if not math.isnan(mean)}
+        return {"update": update, **known}
 
 
+@torch.no_grad()
 def episode_means(estimate: Estimate) -> Float[Tensor, "metrics"]:
-    """All metrics but the gradient's norm, averaged over the targets of an episode."""
+    """The metrics `AWAKE`, averaged over the targets of an episode."""
     terms, parts = estimate.terms, decomposition(estimate.terms)
     zero = estimate.bound.new_zeros(())
     values = (
@@ -45,3 +48,12 @@ def episode_means(estimate: Estimate) -> Float[Tensor, "metrics"]:
         effective_sample_size(terms).mean(),
     )  # fmt: skip
     return torch.stack([value.double() for value in values]).cpu()
+
+
+@torch.no_grad()
+def dream_means(recalled: Recall | None) -> Float[Tensor, "metrics"]:
+    """The metrics `DREAMS`, averaged over dreams; not a number where nothing was dreamt."""
+    if recalled is None:
+        return torch.full((len(DREAMS),), torch.nan, dtype=torch.float64)
+    values = (recalled.log_q_a, recalled.found, recalled.found_class, recalled.kl_p_a)
+    return torch.stack([value.double().mean() for value in values]).cpu()

@@ -19,7 +19,7 @@ def build_optimisers(model: nn.Module, settings: OptimiserSettings) -> list[torc
     """Adam for everything, or Muon for matrices or kernels and Adam for the rest; no decay on a learned memory."""
     layers = {"adam": (), "muon": (*CONVOLUTIONS, nn.Linear), "muon-kernels": CONVOLUTIONS}[settings.name]
     matrices = dict(muon_parameters(model, layers))
-    rest = {name: p for name, p in model.named_parameters() if name not in matrices}
+    rest = {name: p for name, p in model.named_parameters() if name not in matrices and p.requires_grad}
     free = [p for name, p in rest.items() if name.startswith("learned_memory.")]
     decayed = [p for name, p in rest.items() if not name.startswith("learned_memory.")]
     groups = [

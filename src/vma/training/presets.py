@@ -3,7 +3,14 @@
 from dataclasses import replace
 
 from vma.config import ModelConfig, paper_mlp
-from vma.training.settings import DataSettings, EpisodeSettings, OptimiserSettings, TrainSettings
+from vma.training.settings import (
+    DataSettings,
+    EpisodeSettings,
+    OptimiserSettings,
+    SleepSettings,
+    TrainSettings,
+)
+from vma.warps import strength
 
 PAPER_MLP = paper_mlp()
 PAPER_CONVOLUTIONAL = ModelConfig(maps=64)
@@ -159,18 +166,31 @@ FAST_OPTIMISER = OptimiserSettings(
 )
 
 
+FAST_SLEEP = SleepSettings(share=0.25)
+FAST_WARPS = strength(1.0)
+FAST_UPDATES = 10_000  # awake
+
+
 def fast(settings: TrainSettings) -> TrainSettings:
-    """The same for a small budget: 32 maps, modern layers, Muon, DReG, warm-up and decay, averaged weights."""
-    model = replace(settings.model, maps=32, style="modern")
-    decay = settings.optimiser.weight_decay
-    return replace(
+    """The same for a small budget: 32 maps, modern layers, Muon, DReG, warm-up and decay, averaged weights.
+
+    A model with addresses then sleeps, so that q(a|x) becomes as good as the model behind it.
+    """
+    quick = replace(
         settings,
-        model=model,
-        optimiser=replace(FAST_OPTIMISER, weight_decay=decay),
+        model=replace(settings.model, maps=32, style="modern"),
+        optimiser=replace(FAST_OPTIMISER, weight_decay=settings.optimiser.weight_decay),
         latent_gradient="dreg",
-        updates=10_000,
+        updates=FAST_UPDATES,
         description=f"{settings.description}; here for a small budget, with 32 maps",
     )
+    return with_sleep(quick) if settings.model.model == "vma" else quick
+
+
+def with_sleep(settings: TrainSettings) -> TrainSettings:
+    """As many updates awake, and then a sleep."""
+    updates = round(settings.updates / (1 - FAST_SLEEP.share))
+    return replace(settings, updates=updates, sleep=FAST_SLEEP, warps=FAST_WARPS)
 
 
 def fast_recall(settings: TrainSettings) -> TrainSettings:

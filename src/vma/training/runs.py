@@ -45,8 +45,13 @@ class Run:
         return self.folder / "checkpoint.safetensors"
 
     @property
+    def sleep_file(self) -> Path:
+        """The same for a run that has fallen asleep."""
+        return self.folder / "sleep.safetensors"
+
+    @property
     def model_file(self) -> Path:
-        """The model for use: the averaged weights, if there is an average."""
+        """The model for use: averaged weights, if there is an average; the awake one until a sleep is complete."""
         return self.folder / "model.safetensors"
 
     def create(self, settings: TrainSettings) -> None:

@@ -8,6 +8,9 @@ from vma.config import ModelConfig
 from vma.data.folder import FolderOptions
 from vma.errors import InputError, unknown_name
 from vma.estimators import LATENT_GRADIENTS, estimator
+from vma.warps import WarpSettings
+
+NEVER = 10_000_000  # updates: a time budget ends the run
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,52 @@ class OptimiserSettings:
 
 
 @dataclass(frozen=True)
+class SleepSettings:
+    """Sleep: q(a|x) learns from the model's own dreams, of which the address is known; all else is held fixed.
+
+    Attributes:
+        share: Share of the run, of its updates or of its minutes, that is slept at the end; 0 for none.
+        matching: What becomes of the matching networks when sleep begins: `kept` as they are, `anew` for new
+            weights, or `tied` for one new network of both keys and queries.
+        dreams: Dreams of one update.
+        binary: Dream in black and white; else a dream is the probability of ink of every pixel.
+        classes: Classes in the memories that are dreamt from, one number for each update in turn; none for that
+            of the episodes.
+        shots: Items of each class in these memories; 0 for that of the episodes.
+        rate: Learning rate of Adam asleep; schedule and all else are the optimiser's.
+        muon_rate: Learning rate of Muon asleep.
+        beside: Weight of the same objective beside the estimator while awake; 0 for none.
+        begin: Share of the wake updates after which `beside` begins.
+    """
+
+    share: float = 0.0
+    matching: Literal["kept", "anew", "tied"] = "tied"
+    dreams: int = 128
+    binary: bool = True
+    classes: tuple[int, ...] = ()
+    shots: int = 0
+    rate: float = 2e-3
+    muon_rate: float = 0.02
+    beside: float = 0.0
+    begin: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share < 1 or not 0 <= self.begin < 1:
+            raise InputError("sleep.share and sleep.begin are shares of a run: at least 0 and below 1.")
+        if self.dreams < 1 or min((1, *self.classes)) < 1:
+            raise InputError("sleep.dreams and sleep.classes must be at least 1.")
+        if self.shots < 0 or self.beside < 0:
+            raise InputError("sleep.shots and sleep.beside must not be negative.")
+        if self.rate <= 0 or self.muon_rate <= 0:
+            raise InputError("sleep.rate and sleep.muon_rate must be positive.")
+
+    @property
+    def any(self) -> bool:
+        """Whether the run ever dreams."""
+        return self.share > 0 or self.beside > 0
+
+
+@dataclass(frozen=True)
 class TrainSettings:
     """A run, whole: what is saved with it and what it can be repeated from.
 
@@ -104,6 +153,9 @@ class TrainSettings:
         data: The images.
         episode: What one update looks at.
         optimiser: How the parameters move.
+        sleep: How q(a|x) learns from dreams.
+        warps: What the matching networks see of an image in training, asleep and, if `warp_awake`, awake.
+        warp_awake: Whether the matching networks see warped images while awake too.
         samples: K.
         estimator: Gradient estimator.
         latent_gradient: `pathwise` or `dreg`.
@@ -125,6 +177,9 @@ class TrainSettings:
     data: DataSettings = field(default_factory=DataSettings)
     episode: EpisodeSettings = field(default_factory=EpisodeSettings)
     optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)
+    sleep: SleepSettings = field(default_factory=SleepSettings)
+    warps: WarpSettings = field(default_factory=WarpSettings)
+    warp_awake: bool = False
     samples: int = 4
     estimator: str = "vimco"
     latent_gradient: str = "pathwise"
@@ -147,6 +202,8 @@ class TrainSettings:
             raise InputError("Only the model 'gmn' is trained on sequences: choose another episode.kind.")
         if self.latent_gradient not in LATENT_GRADIENTS:
             raise unknown_name("latent gradient", self.latent_gradient, LATENT_GRADIENTS)
+        if self.model.model != "vma" and (self.sleep.any or self.warp_awake):
+            raise InputError(f"The model {self.model.model!r} has no address to dream of: leave sleep out.")
         for name in ("samples", "updates", "log_every", "validate_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
@@ -155,3 +212,8 @@ class TrainSettings:
             or self.checkpoint_minutes <= 0
         ):
             raise InputError("Times, seed and threads must not be negative, and checkpoint_minutes not 0.")
+
+    @property
+    def length(self) -> int:
+        """Length of the sequences that targets come in; 0 where they come one by one."""
+        return self.episode.targets if self.episode.kind == "sequence" else 0

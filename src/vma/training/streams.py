@@ -1,6 +1,6 @@
 """The episodes of a run: for training, and on held-out training classes for validation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ OPTIONS = (
     "fit the classes for training and those held out alike."
 )
 VALIDATION_SEED = 1_000_003  # added to the seed: validation episodes are never training ones
+DREAM_SEED = 2_000_003
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,12 @@ class Streams:
     train: Sampler
     valid: Sampler
     size: tuple[int, int]
+    memories: tuple[Sampler, ...] = ()
+
+    def dreams(self, update: int) -> Episode:
+        """The episode whose memory is dreamt from: memories of every size in turn."""
+        samplers = self.memories or (self.train,)
+        return samplers[update % len(samplers)].episode(update)
 
 
 def open_streams(settings: TrainSettings, data: Path | None, rank: int = 0, world: int = 1) -> Streams:
@@ -34,9 +41,25 @@ def open_streams(settings: TrainSettings, data: Path | None, rank: int = 0, worl
         kept, held_out = datasets(settings, data)
         train = sampler(settings, kept, settings.seed, rank, world)
         valid = sampler(settings, held_out, settings.seed + VALIDATION_SEED, 0, 1)
+        memories = tuple(
+            sampler(asleep, kept, settings.seed + DREAM_SEED, rank, world)
+            for asleep in sizes_asleep(settings)
+        )
     except TooFewImages as error:
         raise InputError(f"{error} {OPTIONS}") from None
-    return Streams(train, valid, kept.size)
+    return Streams(train, valid, kept.size, memories)
+
+
+def sizes_asleep(settings: TrainSettings) -> list[TrainSettings]:
+    """The settings with each of the memories that `sleep` names instead of the episodes' own."""
+    sleep, episode = settings.sleep, settings.episode
+    if not sleep.share or episode.kind != "few-shot":
+        return []
+    shots = sleep.shots or episode.shots
+    return [
+        replace(settings, episode=replace(episode, classes=classes, shots=shots, targets=1))
+        for classes in sleep.classes or (episode.classes,)
+    ]
 
 
 def datasets(settings: TrainSettings, data: Path | None) -> tuple[Dataset, Dataset]:

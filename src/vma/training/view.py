@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from vma.errors import InputError
+from vma.training.metrics import AWAKE
 from vma.training.runs import Run
 from vma.training.settings import TrainSettings
 
@@ -23,8 +24,16 @@ SHOWN = {
     "entropy_p_a": ("H(p(a))", "log |M| when flat"),
     "effective_samples": ("effective samples", "of the K drawn"),
     "gradient_norm": ("gradient norm", "watch for jumps"),
+    "dream_log_q_a": ("log q(a|x) of dreams", "asleep: 0 when it knows from which item it dreamt"),
+    "dream_found": ("addresses found", "share of dreams; 1/|M| is chance"),
+    "dream_class_found": ("classes found", "share of dreams"),
     "valid_nll": ("NLL, held-out classes", "of the training part"),
+    "valid_class_found": ("classes found, held out", "share of targets, by q(a|x)"),
 }
+LINE = {
+    "nll": "nll", "valid_nll": "valid", "kl_a": "kl_a", "kl_z": "kl_z", "dream_log_q_a": "log q(a|dream)",
+    "dream_found": "address found", "dream_class_found": "class found",
+}  # fmt: skip
 
 
 @runtime_checkable
@@ -81,10 +90,9 @@ class PlainView:
     def show(self, row: dict[str, Any]) -> None:
         """Print a line."""
         rate, left = row["updates_per_second"], clock(seconds_left(self.settings, row))
-        parts = [f"update {row['update']}", f"nll {row['nll']:.2f}", f"kl_a {row['kl_a']:.2f}"]
-        parts += [f"kl_z {row['kl_z']:.2f}", f"{rate:.1f} updates/s", f"left {left}"]
-        if "valid_nll" in row:
-            parts.insert(2, f"valid {row['valid_nll']:.2f}")
+        figures = [f"{label} {row[key]:.2f}" for key, label in LINE.items() if key in row]
+        asleep = [] if "nll" in row else ["asleep"]
+        parts = [f"update {row['update']}", *asleep, *figures, f"{rate:.1f} updates/s", f"left {left}"]
         print("  ".join(parts), flush=True)
 
     def ended(self, update: int, interrupted: bool) -> None:
@@ -105,9 +113,10 @@ class LiveView:
 
     def show(self, row: dict[str, Any]) -> None:
         """Redraw."""
-        self.latest |= row
+        asleep = "nll" not in row
+        self.latest = {k: v for k, v in self.latest.items() if not (asleep and k in AWAKE)} | row
         rate, left = row["updates_per_second"], clock(seconds_left(self.settings, row))
-        text = f"update {row['update']}  {rate:.1f}/s  left {left}"
+        text = f"{'asleep  ' if asleep else ''}update {row['update']}  {rate:.1f}/s  left {left}"
         self.bar.update(self.task, completed=share_done(self.settings, row), text=text)
         self.live.update(Group(self.bar, self.table()))
 

@@ -1,0 +1,97 @@
+"""Sleep: the model dreams, and q(a|x) learns from where (Hinton et al., 1995; Bornschein and Bengio, 2015)."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from vma.addressing import AddressDistribution
+from vma.memory import Memory
+from vma.model import VMA
+from vma.warps import Look
+
+
+@dataclass(frozen=True)
+class Dreams:
+    """a ~ p(a), z ~ p(z|m_a), x̃ ~ p(x|m_a,z): images of which the address is known.
+
+    Attributes:
+        memory: M, which they were dreamt from.
+        p_a: p(a) of the model that dreamt.
+        addresses: a of each dream.
+        images: x̃ of each dream.
+    """
+
+    memory: Memory
+    p_a: AddressDistribution
+    addresses: Int[Tensor, "dreams"]
+    images: Float[Tensor, "dreams height width"]
+
+
+@dataclass(frozen=True)
+class Recall:
+    """How well q(a|x) knows its dreams again.
+
+    Attributes:
+        log_q_a: log q(a|x̃) of every dream's own address.
+        found: Whether that address has the most mass.
+        found_class: Whether the address with the most mass is of the same class, where items have labels.
+        kl_p_a: KL(p(a) ‖ p'(a)) from the p(a) that was dreamt with to the one that the keys give now.
+    """
+
+    log_q_a: Float[Tensor, "dreams"]
+    found: Bool[Tensor, "dreams"]
+    found_class: Bool[Tensor, "dreams"]
+    kl_p_a: Float[Tensor, ""]
+
+    @property
+    def loss(self) -> Float[Tensor, ""]:
+        """−1/N Σ log q(a|x̃) + KL(p(a) ‖ p'(a)): keys are shared, and p(a) is to stay what it was."""
+        return self.kl_p_a - self.log_q_a.mean()
+
+
+@torch.no_grad()
+def dream(
+    model: VMA,
+    memory: Memory | None,
+    count: int,
+    *,
+    binary: bool = True,
+    generator: torch.Generator | None = None,
+) -> Dreams:
+    """`count` dreams of `model`.
+
+    Args:
+        model: The model that dreams.
+        memory: M; left out for learned memory.
+        count: How many.
+        binary: Draw pixels; else a dream is the probability of ink, p(x|m_a,z), of every pixel.
+        generator: Source of randomness.
+    """
+    memory = model.memory(memory)
+    p_a = model.prior(memory) if model.learned_memory is None else model.prior()
+    addresses = p_a.sample(count, generator)
+    noise = memory.items.new_empty((count, model.config.latent)).normal_(generator=generator)
+    probabilities = model.ink(memory, addresses, noise)
+    images = torch.bernoulli(probabilities, generator=generator) if binary else probabilities
+    return Dreams(memory, p_a, addresses, images)
+
+
+def recall(model: VMA, dreams: Dreams, seen: Look | None = None) -> Recall:
+    """log q(a|x̃) of every dream, by `model`, whose matching networks may see the images otherwise.
+
+    Its mean over dreams is an unbiased estimate of E_p(a,x)[log q(a|x)] = −E_p(x)[KL(p(a|x) ‖ q(a|x))] + const.
+    """
+    addressing, memory = model.addressing, dreams.memory
+    keys = addressing.keys(memory if seen is None else memory.showing(seen))
+    x = dreams.images if seen is None else seen(dreams.images)
+    q_a = addressing.posterior(x, memory, keys)
+    best = q_a.log_probs.argmax(-1)
+    labels = torch.arange(len(memory), device=best.device) if memory.labels is None else memory.labels
+    return Recall(
+        log_q_a=q_a.log_prob(dreams.addresses.unsqueeze(1)).squeeze(1),
+        found=best == dreams.addresses,
+        found_class=labels[best] == labels[dreams.addresses],
+        kl_p_a=dreams.p_a.kl(addressing.prior(memory, keys)),
+    )

@@ -1,0 +1,227 @@
+"""What a run does in turn: awake, everything learns from the bound; asleep, q(a|x) learns from dreams."""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vma.dreams import Dreams, Recall, dream, recall
+from vma.estimators import Estimate
+from vma.memory import Memory
+from vma.model import VMA
+from vma.models import GenerativeModel
+from vma.training.metrics import AWAKE, DREAMS, Window, dream_means, episode_means
+from vma.training.optimiser import Average, build_optimisers, rate_factor, set_rates
+from vma.training.processes import Processes
+from vma.training.settings import OptimiserSettings, TrainSettings
+from vma.training.streams import Streams, for_model, generator
+from vma.warps import Look, look
+
+SLEEP_SEED = 1  # added to the seed, for the first weights of matching networks that are started anew
+MATCHING = ("addressing.key.", "addressing.query.")
+
+
+class NotFinite(Exception):
+    """A loss or a gradient is not finite; the message gives the means of the loss's parts."""
+
+
+class Phase(ABC):
+    """Updates of one kind: gradient, rates, step, moving average, metrics."""
+
+    def __init__(
+        self,
+        model: GenerativeModel,
+        trained: nn.Module,
+        optimiser: OptimiserSettings,
+        names: Sequence[str],
+        settings: TrainSettings,
+        streams: Streams,
+        here: Processes,
+    ) -> None:
+        self.model, self.trained, self.optimiser = model, trained, optimiser
+        self.settings, self.streams, self.here = settings, streams, here
+        self.optimisers = build_optimisers(trained, optimiser)
+        self.average = Average(model, optimiser.average)
+        self.window = Window((*names, "gradient_norm"))
+        self.means: dict[str, float] = {}  # of the last loss, for an error
+
+    @abstractmethod
+    def backward(self, update: int, done: float) -> Float[Tensor, "metrics"]:
+        """Add the gradients of one update; what the metrics are to know of it."""
+
+    @abstractmethod
+    def share(self) -> None:
+        """Average gradients over processes from now on; after a checkpoint was loaded."""
+
+    def models(self) -> dict[str, nn.Module]:
+        """What a checkpoint holds: the model, and its average if there is one."""
+        averaged = {"average": self.average.model} if self.average.decay else {}
+        return {"model": self.model, **averaged}
+
+    def step(self, update: int, number: int, done: float) -> float:
+        """One update; returns what the rates were multiplied with.
+
+        Args:
+            update: Number of the update in the run, which decides everything random.
+            number: Number of the update in this phase.
+            done: Share of the phase that is done.
+        """
+        for optimiser in self.optimisers:
+            optimiser.zero_grad(set_to_none=True)
+        figures = self.backward(update, done)
+        norm = nn.utils.clip_grad_norm_(self.trained.parameters(), self.optimiser.clip or float("inf"))
+        check_finite(norm, self.means)
+        factor = rate_factor(self.optimiser, number, done)
+        set_rates(self.optimisers, factor)
+        for optimiser in self.optimisers:
+            optimiser.step()
+        self.average.update(self.model, number + 1)
+        self.window.add(torch.cat([figures, norm.double().cpu().reshape(1)]))
+        return factor
+
+
+class Awake(Phase):
+    """All parameters ascend the bound; with `sleep.beside`, q(a|x) also learns from dreams."""
+
+    def __init__(
+        self, model: GenerativeModel, settings: TrainSettings, streams: Streams, here: Processes
+    ) -> None:
+        names = AWAKE + (DREAMS if settings.sleep.beside else ())
+        super().__init__(model, model, settings.optimiser, names, settings, streams, here)
+        self.objective: nn.Module = Objective(model, settings)
+
+    def share(self) -> None:
+        """Gradients of the whole model."""
+        self.objective = self.here.share(self.objective)
+
+    def backward(self, update: int, done: float) -> Float[Tensor, "metrics"]:
+        """The mean gradient of the episodes of an update, one after the other, so that activations are freed."""
+        return torch.stack([self.episode(number, done) for number in self.episodes(update)]).mean(0)
+
+    def episodes(self, update: int) -> range:
+        """The numbers of an update's episodes."""
+        count = self.settings.episode.episodes
+        return range(update * count, (update + 1) * count)
+
+    def episode(self, number: int, done: float) -> Float[Tensor, "metrics"]:
+        """Add one episode's share to the gradients."""
+        settings, here = self.settings, self.here
+        x, memory = for_model(self.streams.train.episode(number), here.device, settings.length)
+        source = generator(settings.seed, number, here.rank, here.device)
+        dreams = settings.sleep.beside > 0 and done >= settings.sleep.begin
+        mixed = settings.precision == "bfloat16"
+        with torch.autocast(here.device.type, dtype=torch.bfloat16, enabled=mixed):
+            estimate, recalled = self.objective(x, memory, source, dreams)
+        self.means = means_of_terms(estimate)
+        loss = estimate.loss if recalled is None else estimate.loss + settings.sleep.beside * recalled.loss
+        check_finite(loss, self.means)
+        (loss / settings.episode.episodes).backward()
+        beside = [dream_means(recalled)] if settings.sleep.beside else []
+        return torch.cat([episode_means(estimate), *beside])
+
+
+class Objective(nn.Module):
+    """What an update awake differentiates, in one call, as processes that share gradients need it."""
+
+    def __init__(self, model: GenerativeModel, settings: TrainSettings) -> None:
+        super().__init__()
+        self.model, self.settings = model, settings
+
+    def forward(
+        self, x: Tensor, memory: Memory | None, source: torch.Generator, dreams: bool
+    ) -> tuple[Estimate, Recall | None]:
+        """The bound at one episode, and how well q(a|x) knows dreams again, if they are asked for."""
+        settings = self.settings
+        seen = {"seen": look(settings.warps, source)} if settings.warp_awake else {}
+        estimate = self.model(
+            x, memory, settings.samples, estimator_name=settings.estimator,
+            latent_gradient=settings.latent_gradient, generator=source, **seen,
+        )  # fmt: skip
+        if not dreams:
+            return estimate, None
+        assert isinstance(self.model, VMA)
+        dreamt = dream(
+            self.model, memory, settings.sleep.dreams, binary=settings.sleep.binary, generator=source
+        )
+        return estimate, recall(self.model, dreamt, look(settings.warps, source))
+
+
+class Asleep(Phase):
+    """q(a|x) alone learns, from dreams of the model as it was when it fell asleep."""
+
+    def __init__(
+        self, dreamer: GenerativeModel, settings: TrainSettings, streams: Streams, here: Processes
+    ) -> None:
+        assert isinstance(dreamer, VMA)
+        self.dreamer = copy.deepcopy(dreamer).requires_grad_(False)
+        model = sleeper(self.dreamer, settings)
+        sleep = settings.sleep
+        optimiser = replace(settings.optimiser, rate=sleep.rate, muon_rate=sleep.muon_rate)
+        super().__init__(model, model.addressing, optimiser, DREAMS, settings, streams, here)
+        self.recall: nn.Module = Recaller(model)
+
+    def models(self) -> dict[str, nn.Module]:
+        """The same, and the model that dreams."""
+        return {**super().models(), "dreamer": self.dreamer}
+
+    def share(self) -> None:
+        """Gradients of the matching networks."""
+        self.recall = self.here.share(self.recall)
+
+    def backward(self, update: int, done: float) -> Float[Tensor, "metrics"]:
+        """The gradient of −log q(a|x̃), averaged over the dreams of an update."""
+        settings, here = self.settings, self.here
+        _, memory = for_model(self.streams.dreams(update), here.device)
+        source = generator(settings.seed, update, here.rank, here.device)
+        dreams = dream(
+            self.dreamer, memory, settings.sleep.dreams, binary=settings.sleep.binary, generator=source
+        )
+        recalled = self.recall(dreams, look(settings.warps, source))
+        figures = dream_means(recalled)
+        self.means = dict(zip(DREAMS, figures.tolist(), strict=True))
+        check_finite(recalled.loss, self.means)
+        recalled.loss.backward()
+        return figures
+
+
+class Recaller(nn.Module):
+    """`recall` as a module, as processes that share gradients need it."""
+
+    def __init__(self, model: VMA) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, dreams: Dreams, seen: Look | None) -> Recall:
+        """How well q(a|x) knows the dreams again."""
+        return recall(self.model, dreams, seen)
+
+
+def sleeper(dreamer: VMA, settings: TrainSettings) -> VMA:
+    """The model whose matching networks will learn asleep; all else has the dreamer's weights, and keeps them."""
+    config = replace(dreamer.config, tied=dreamer.config.tied or settings.sleep.matching == "tied")
+    torch.manual_seed(settings.seed + SLEEP_SEED)
+    model = VMA(config).to(next(dreamer.parameters())).requires_grad_(False)
+    kept = dreamer.state_dict()
+    if settings.sleep.matching != "kept":
+        kept = {name: value for name, value in kept.items() if not name.startswith(MATCHING)}
+    model.load_state_dict({**model.state_dict(), **kept})
+    for network in (model.addressing.key, model.addressing.query):
+        if network is not None:
+            network.requires_grad_(True)
+    return model
+
+
+def means_of_terms(estimate: Estimate) -> dict[str, float]:
+    """What an error says of a bound."""
+    names = ("log_p_a", "log_q_a", "log_p_z", "log_q_z", "log_p_x")
+    return {name: float(getattr(estimate.terms, name).detach().mean()) for name in names}
+
+
+def check_finite(value: Tensor, means: dict[str, float]) -> None:
+    """Stop at a loss or a gradient that is not finite, before it reaches the weights."""
+    if not bool(torch.isfinite(value)):
+        raise NotFinite(", ".join(f"{name} {mean:.4g}" for name, mean in means.items()))

@@ -1,0 +1,103 @@
+"""Small random affine maps of images, for the matching networks in training alone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import affine_grid, grid_sample
+
+from vma.errors import InputError
+
+Images = Float[Tensor, "batch height width"]
+Look = Callable[[Images], Images]  # what the matching networks see of an image
+
+
+@dataclass(frozen=True)
+class WarpSettings:
+    """How far the images are moved that the matching networks see in training; all zero for not at all.
+
+    Each image has a map of its own, its numbers uniform between plus and minus these. The generative model
+    sees every image as it is.
+
+    Attributes:
+        rotation: In radians.
+        shear: Sideways movement by height.
+        scale: Share of the size.
+        aspect: Share of the width by which it differs from the height.
+        shift: Share of half the width, and of half the height.
+        turns: Turn the memory and all that is looked for in it by the same multiple of 90 degrees, and mirror
+            both, at random: characters that nobody has drawn.
+    """
+
+    rotation: float = 0.0
+    shear: float = 0.0
+    scale: float = 0.0
+    aspect: float = 0.0
+    shift: float = 0.0
+    turns: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.sizes) < 0:
+            raise InputError("The sizes of warps must not be negative.")
+        if max(self.scale, self.aspect) >= 1:
+            raise InputError("A warp's scale and aspect are shares of an image's size: below 1.")
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        """The numbers of a map, in the order of `maps`."""
+        return self.rotation, self.shear, self.scale, self.aspect, self.shift, self.shift
+
+    @property
+    def any(self) -> bool:
+        """Whether images are changed at all."""
+        return self.turns or max(self.sizes) > 0
+
+
+def maps(
+    settings: WarpSettings, count: int, like: Tensor, generator: torch.Generator | None = None
+) -> Float[Tensor, "count 2 3"]:
+    """A = R(rotation) · [[scale · aspect, shear], [0, scale / aspect]] and a shift, for each of `count` images."""
+    unit = torch.rand((6, count), dtype=like.dtype, device=like.device, generator=generator) * 2 - 1
+    rotation, shear, scale, aspect, right, down = (
+        size * row for size, row in zip(settings.sizes, unit, strict=True)
+    )
+    across, upright = (1 + scale) * (1 + aspect), (1 + scale) / (1 + aspect)
+    cos, sin = rotation.cos(), rotation.sin()
+    first = torch.stack((cos * across, cos * shear - sin * upright, right), dim=1)
+    second = torch.stack((sin * across, sin * shear + cos * upright, down), dim=1)
+    return torch.stack((first, second), dim=1)
+
+
+def warped(images: Images, settings: WarpSettings, generator: torch.Generator | None = None) -> Images:
+    """Every image through a map of its own, by bilinear interpolation; beyond the edge there is no ink."""
+    if max(settings.sizes) == 0:
+        return images
+    grid = affine_grid(maps(settings, len(images), images, generator), list(images[:, None].shape), False)
+    return grid_sample(images[:, None], grid, align_corners=False).squeeze(1)
+
+
+def turned(images: Images, turn: int) -> Images:
+    """`images` turned by `turn` right angles, and mirrored from the fourth on; by 180 degrees if not square."""
+    images = images.flip(-1) if turn >= 4 else images
+    square = images.shape[-1] == images.shape[-2]
+    return images.rot90(turn % 4 if square else 2 * (turn % 2), (-2, -1)).contiguous()
+
+
+def look(settings: WarpSettings, generator: torch.Generator | None = None) -> Look | None:
+    """What the matching networks are to see in one update: one turn for all images, and a warp for each."""
+    if not settings.any:
+        return None
+    device = None if generator is None else generator.device
+    turn = int(torch.randint(8, (), generator=generator, device=device)) if settings.turns else 0
+
+    def seen(images: Images) -> Images:
+        return warped(turned(images, turn) if turn else images, settings, generator)
+
+    return seen
+
+
+def strength(factor: float, *, turns: bool = False) -> WarpSettings:
+    """The warps that were found to help on drawn characters, times `factor`."""
+    return WarpSettings(0.2 * factor, 0.2 * factor, 0.15 * factor, 0.1 * factor, 0.15 * factor, turns)
