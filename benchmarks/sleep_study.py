@@ -68,7 +68,6 @@ ASLEEP = {
     "probabilities instead of black and white": sleeping(binary=False),
     "32 classes × 4": sleeping(classes=(32,)),
     "8, 32 and 96 classes × 2 in turn": sleeping(classes=(8, 32, 96), shots=2),
-    "half the rates": sleeping(rate=1e-3, muon_rate=0.01),
 }
 
 

@@ -12,11 +12,12 @@ from tests.oracles import (
     bits,
     chi_square_p_value,
     episode,
+    flat_gradient,
     small_convolutional,
     small_mlp,
 )
 from tests.test_fast_path import Counting
-from vma import BoundTerms, InputError, Memory, ModelConfig, elbo
+from vma import ESTIMATORS, BoundTerms, InputError, Memory, ModelConfig, elbo
 from vma.baselines import GenerativeMatchingNetwork
 from vma.baselines.matching import Controller
 from vma.latents import DiagonalGaussian
@@ -177,6 +178,33 @@ def test_a_sequence_is_trained_with_the_sum_of_its_elbos() -> None:
     assert bool(torch.isfinite(model.sequence_estimate(x, 3, latent_gradient="dreg").surrogate))
 
 
+@pytest.mark.parametrize("latent_gradient", ["pathwise", "dreg"])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_sequence_is_trained_with_the_objective_of_its_estimator(name: str, latent_gradient: str) -> None:
+    """∇ mean_k log w_k, or ∇ log mean_k w_k, of every image in turn; with dreg, z's share times ω_k once more."""
+    model = GenerativeMatchingNetwork(small_mlp())
+    make_louder(model.decoder)
+    x, parameters = bits(2, 3, 4, 4), list(model.parameters())
+
+    def seed() -> torch.Generator:
+        return torch.Generator().manual_seed(1)
+
+    def wanted(objective: str) -> torch.Tensor:
+        terms = model.sequence_terms(x, 4, detach_q_z=latent_gradient == "dreg", generator=seed())
+        log_w = terms.log_p_z + terms.log_p_x - terms.log_q_z
+        omega = log_w.detach().softmax(1).unsqueeze(-1)
+        if latent_gradient == "dreg" and objective == "multi-sample":
+            terms.z.register_hook(lambda gradient: gradient * omega)
+        bound = log_w.mean(1) if objective == "elbo" else log_w.exp().mean(1).log()
+        return flat_gradient(bound.view(2, 3).sum(1).mean(), parameters)
+
+    options = {"estimator_name": name, "latent_gradient": latent_gradient, "generator": seed()}
+    found = flat_gradient(model(x, None, 4, **options).surrogate, parameters)
+    both = {objective: wanted(objective) for objective in ("multi-sample", "elbo")}
+    torch.testing.assert_close(found, both[ESTIMATORS[name].objective], rtol=1e-9, atol=1e-11)
+    assert float((both["elbo"] - both["multi-sample"]).norm()) > 0.01 * float(found.norm())
+
+
 def test_features_are_computed_once_per_image() -> None:
     model = GenerativeMatchingNetwork(small_convolutional())
     x, memory = episode(model.config, 3, 6)
@@ -244,6 +272,8 @@ def test_bad_input() -> None:
         model.sequence_bound(2 * torch.ones(1, 2, 4, 4))
     with pytest.raises(InputError, match="K >= 1"):
         model.sequence_bound(x[None], 0)
+    with pytest.raises(InputError, match="Unknown estimator 'vimc'"):
+        model(x[None], estimator_name="vimc")
     with pytest.raises(InputError, match="no addresses"):
         model.terms(x, memory, sampling="all")
     with pytest.raises(InputError, match="use learned_items=0"):

@@ -70,7 +70,7 @@ def dream(
         generator: Source of randomness.
     """
     memory = model.memory(memory)
-    p_a = model.prior(memory) if model.learned_memory is None else model.prior()
+    p_a = model.addressing.prior(memory, model.addressing.keys(memory))
     addresses = p_a.sample(count, generator)
     noise = memory.items.new_empty((count, model.config.latent)).normal_(generator=generator)
     probabilities = model.ink(memory, addresses, noise)

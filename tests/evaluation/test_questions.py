@@ -1,14 +1,25 @@
 """Classification, posterior and samples on models whose answers are known."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from tests.evaluation.perfect import CONFIG, Blind, Perfect, coded, subject
-from tests.oracles import SIGMAS, bits, episode, exact_log_marginal, small_convolutional, small_mlp
+from tests.evaluation.perfect import CONFIG, Blind, Perfect, code, coded, subject
+from tests.oracles import (
+    LEVEL,
+    SIGMAS,
+    bits,
+    chi_square_p_value,
+    episode,
+    exact_log_marginal,
+    small_convolutional,
+    small_mlp,
+)
 from vma import VMA, InputError, Memory
+from vma.data.dataset import Dataset
 from vma.evaluation import (
     ClassesQuestion,
     ClassificationQuestion,
@@ -23,6 +34,7 @@ from vma.evaluation import (
     posterior,
     samples,
 )
+from vma.evaluation.classification import trial_draw
 from vma.evaluation.images import pack, unpack
 from vma.evaluation.statistics import area_under_curve, mean_of, wilson
 from vma.evaluation.units import Evaluation
@@ -161,3 +173,56 @@ def test_statistics() -> None:
         wilson(int(k), 30).low <= 0.3 <= wilson(int(k), 30).high for k in rng.binomial(30, 0.3, 2000)
     )
     assert covered / 2000 > 0.95 - SIGMAS * math.sqrt(0.05 * 0.95 / 2000) - 0.01
+
+
+def alphabet_data(sizes: dict[str, int]) -> Dataset:
+    """`coded` images whose classes are called alphabet/character."""
+    names = tuple(f"{name}/character{i:02}" for name, count in sizes.items() for i in range(count))
+    return replace(coded(len(names), 3), classes=names)
+
+
+def test_within_alphabets_all_ways_of_a_trial_are_of_one_and_large_ones_come_more_often() -> None:
+    sizes = {"Greek": 12, "Korean": 6, "Runes": 3, "Latin": 2}
+    data, trials = alphabet_data(sizes), 600
+    draw = trial_draw(data, 3, 2, 7, "alphabet")
+    counts = dict.fromkeys(sizes, 0)
+    for step in range(trials):
+        (alphabet,) = {name_of(data, image) for image in draw(step).memory}
+        counts[alphabet] += 1
+        assert {name_of(data, image) for image in draw(step).targets} == {alphabet}
+    assert counts.pop("Latin") == 0
+    expected = torch.tensor([12.0, 6.0, 3.0]) / 21
+    assert chi_square_p_value(torch.tensor(list(counts.values())), expected) > LEVEL
+
+
+def name_of(data: Dataset, image: np.ndarray) -> str:
+    """The alphabet of an image's class."""
+    return data.classes[int(code(torch.from_numpy(image)[None] / 255))].split("/")[0]
+
+
+def test_trials_within_alphabets_are_functions_of_seed_and_step() -> None:
+    data = alphabet_data({"Greek": 5, "Korean": 5})
+    first, again, other = (trial_draw(data, 2, 1, seed, "alphabet") for seed in (1, 1, 2))
+    steps = [4, 0, 9]
+    assert all((first(s).memory == again(s).memory).all() for s in reversed(steps))
+    assert any((first(s).memory != other(s).memory).any() for s in steps)
+
+
+def test_a_perfect_model_is_perfect_within_alphabets_too_and_the_answer_says_so() -> None:
+    question = ClassificationQuestion(tasks=((3, 1),), trials=25, within="alphabet")
+    asked = classify(subject(Perfect(CONFIG), alphabet_data({"Greek": 4, "Korean": 3})), question)
+    assert asked.about["within"] == "alphabet"
+    (task,) = results(asked)["tasks"]
+    assert task["by_address"]["value"] == 1.0
+
+
+def test_data_without_alphabets_or_with_small_ones_is_refused_in_a_sentence() -> None:
+    within = ClassificationQuestion(tasks=((3, 1),), within="alphabet")
+    with pytest.raises(InputError, match="coded has no alphabets"):
+        classify(subject(Perfect(CONFIG), coded(9, 4)), within)
+    with pytest.raises(
+        InputError, match=r"No alphabet of coded .all. has 3 classes: ask for 2 ways or fewer"
+    ):
+        classify(subject(Perfect(CONFIG), alphabet_data({"Greek": 2, "Korean": 1})), within)
+    with pytest.raises(InputError, match="Did you mean 'alphabet'"):
+        classify(subject(Perfect(CONFIG), coded(9, 4)), replace(within, within="alphabets"))

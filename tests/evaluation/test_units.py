@@ -96,6 +96,7 @@ BRIEF = {
     "classes": ["--classes", "1", "2", "--samples", "2"],
     "shots": ["--shots", "1", "2", "--classes", "10", "--samples", "2"],
     "classify": ["--tasks", "2", "1", "3", "1", "--trials", "4", "--samples", "1"],
+    "calibration": ["--tasks", "2", "1", "--trials", "3", "--rules", "joined", "address", "--samples", "1"],
     "posterior": ["--episodes", "2", "--classes", "2", "--shots", "2", "--samples", "2"],
     "samples": ["--rows", "2", "--samples", "2"],
 }
@@ -109,7 +110,8 @@ def test_every_question_can_be_asked_from_the_shell(
     evaluate_command(
         [str(run.folder), question, *BRIEF[question], "--out", str(tmp_path), "--threads", here()]
     )
-    path = Path(capsys.readouterr().out.split("The answer:")[1].replace("\n", "").strip())
+    said = capsys.readouterr().out.split("The answer:")[1].split("Its figure:")[0]
+    path = Path(said.replace("\n", "").strip())
     found = json.loads(path.read_text())
     assert found["evaluation"] == question
     assert found["model"]["updates"] == 3

@@ -136,6 +136,8 @@ def test_a_row_knows_what_its_number_depends_on() -> None:
     assert (found.value, found.error) == (70.0, None)
     assert training(found) == "6 000 updates, 32 maps, 1.03 h"
     assert training(Row("", "", updates=1_234_567, hours=2.0)) == "1 234 567 updates, 2.00 h"
+    slept = row("NLL", "", 70.0, {**answer, "model": {**answer["model"], "sleep_updates": 2000}})
+    assert training(slept) == "6 000 updates and 2 000 asleep, 32 maps, 1.03 h"
     assert training(Row("", "")) == ""
     assert numbers(float("inf"))["value"] is None
 

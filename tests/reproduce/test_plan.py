@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.training.small import fit
 from vma.errors import InputError
@@ -22,9 +23,11 @@ from vma.reproduce.training import (
     settings_of,
     tiny,
 )
-from vma.training.checkpoint import read_progress
+from vma.training.checkpoint import Progress, read_progress, save_checkpoint
 from vma.training.presets import PRESETS
 from vma.training.runs import Run
+from vma.training.settings import NEVER, SleepSettings, TrainSettings
+from vma.warps import WarpSettings
 
 HERE = Place(Path("runs"))
 NEED = Needed("omniglot-fewshot-4")
@@ -73,7 +76,15 @@ def test_a_folder_is_named_for_what_decides_the_run() -> None:
     settings = PRESETS["omniglot-fewshot-4"]
     name = folder_name(settings, "", False)
     assert name.startswith("omniglot-fewshot-4-")
-    assert folder_name(replace(settings, minutes=3.0, updates=7, threads=1), "", False) == name
+    assert folder_name(replace(settings, threads=1, log_every=7, picture_minutes=0.0), "", False) == name
+    others = {
+        folder_name(replace(settings, **change), "", False)
+        for change in (
+            {"updates": 7}, {"minutes": 3.0}, {"minutes": 4.0}, {"sleep": SleepSettings(share=0.1)},
+            {"sleep": SleepSettings(dreams=7)}, {"warps": WarpSettings(shift=0.1)}, {"warp_awake": True},
+        )
+    }  # fmt: skip
+    assert len(others - {name}) == 7
     flat = folder_name(controls.flat_prior(settings), "flat-prior", False)
     assert flat.startswith("omniglot-fewshot-4-flat-prior-")
     assert flat[-6:] != name[-6:]
@@ -95,6 +106,31 @@ def test_every_need_is_a_preset_and_shared_ones_have_one_folder() -> None:
     assert len({folders["estimators", key] for key in EXPERIMENTS["estimators"].needs}) == 8
 
 
+SCALES = (Scale(), Scale(budget=10.0), Scale(updates=50), Scale(tiny=True), Scale(budget=10.0, tiny=True))
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=["paper", "minutes", "updates", "tiny", "tiny and fast"])
+def test_the_fast_models_with_addresses_sleep_and_no_others(scale: Scale) -> None:
+    for experiment in EXPERIMENTS.values():
+        for need in experiment.needs.values():
+            settings = settings_of(need, scale, HERE, 1.0 if scale.budget else 0.0)
+            kept = PRESETS[settings.preset].sleep.share if experiment.name != "estimators" else 0.0
+            assert settings.sleep.share == kept
+            assert not kept or (settings.model.model == "vma" and settings.preset.endswith("-fast"))
+            assert settings.warps.any == (kept > 0)
+
+
+def test_a_tiny_run_sleeps_as_a_large_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scale, place = Scale(budget=1.0, tiny=True), Place(tmp_path, device="cpu", threads=1)
+    run = obtain_run(NEED, scale, place, 1.0)
+    assert run is not None
+    awake, slept = (read_progress(path) for path in (run.checkpoint_file, run.sleep_file))
+    assert (awake.update, slept.update, slept.asleep_since) == (3, 4, 3)
+    assert is_trained(run)
+    assert obtain_run(NEED, scale, place, 1.0) == run
+    assert f"reusing {run.folder}" in capsys.readouterr().out
+
+
 def test_omniglot28_falls_back_to_its_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VMA_DATA", raising=False)
     need, place = Needed("omniglot28-learned-256"), Place(tmp_path, data=tmp_path)
@@ -103,27 +139,74 @@ def test_omniglot28_falls_back_to_its_stand_in(tmp_path: Path, monkeypatch: pyte
     assert settings_of(need, Scale(), place, 0.0).data.name == "omniglot28"
 
 
-def test_more_minutes_go_on_with_the_run_that_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = tiny(PRESETS["omniglot-vae"])
-    run = fit(settings, tmp_path / folder_name(settings, "", True))
-    done = read_progress(run.checkpoint_file)
-    assert is_trained(run, settings)
-    assert is_trained(run, replace(settings, updates=100, minutes=done.seconds / 60))
-    longer = replace(settings, updates=100, minutes=1.0 + done.seconds)
-    assert not is_trained(run, longer)
-    assert not is_trained(Run(tmp_path / "nowhere"), settings)
-    asked = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[TrainSettings, Run, bool]]:
+    """What is asked of training instead of being trained."""
+    calls: list[tuple[TrainSettings, Run, bool]] = []
     monkeypatch.setattr(
         "vma.training.loop.train",
-        lambda settings, run, resume, **options: asked.append((settings, run, resume)) is None,
+        lambda settings, run, resume, **options: calls.append((settings, run, resume)) is None,
     )
-    monkeypatch.setattr("vma.reproduce.training.settings_of", lambda *arguments: longer)
-    assert obtain_run(Needed("omniglot-vae"), Scale(tiny=True), Place(tmp_path), 1.0) == run
-    ((resumed, where, resume),) = asked
-    assert (resumed.minutes, resumed.updates, where, resume) == (longer.minutes, 100, run, True)
-    assert resumed.model == run.settings().model
+    return calls
+
+
+def obtain(settings: TrainSettings, root: Path) -> Run | None:
+    """`obtain_run` for a need that comes to these settings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vma.reproduce.training.settings_of", lambda *arguments: settings)
+        return obtain_run(Needed("omniglot-vae"), Scale(tiny=True), Place(root, threads=1), settings.minutes)
+
+
+VAE = tiny(PRESETS["omniglot-vae"])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [replace(VAE, updates=2), replace(VAE, updates=9), replace(VAE, updates=NEVER, minutes=1e-6)],
+    ids=["fewer updates", "more updates", "minutes"],
+)
+def test_a_run_of_another_length_is_another_run(
+    other: TrainSettings, asked: list[tuple[TrainSettings, Run, bool]], tmp_path: Path
+) -> None:
+    run = fit(VAE, tmp_path / folder_name(VAE, "", True))
+    assert obtain(VAE, tmp_path) == run
+    assert asked == []
+    another = obtain(other, tmp_path)
+    assert another != run
+    assert asked == [(other, another, False)]
+
+
+def test_an_unfinished_run_is_resumed_with_its_own_settings(
+    asked: list[tuple[TrainSettings, Run, bool]], tmp_path: Path
+) -> None:
+    wanted = replace(VAE, updates=9)
+    run = fit(VAE, tmp_path / folder_name(wanted, "", True))
+    run.keep_settings(replace(run.settings(), updates=9, threads=2))
+    assert not is_trained(run)
+    assert not is_trained(Run(tmp_path / "nowhere"))
+    assert obtain(replace(wanted, threads=1), tmp_path) == run
+    assert asked == [(replace(run.settings(), threads=1), run, True)]
+
+
+def test_a_run_is_trained_when_its_sleep_has_come_to_its_end(tmp_path: Path) -> None:
+    settings = settings_of(NEED, Scale(budget=1.0, tiny=True), Place(tmp_path, threads=1), 1.0)
+    run = fit(replace(settings, updates=3, sleep=SleepSettings()), tmp_path / "run")
+    run.keep_settings(replace(run.settings(), updates=8, sleep=settings.sleep))
+    for update, trained in ((7, False), (8, True)):
+        save_checkpoint(run.sleep_file, Progress(update, 1.0, 6, 0.75), {}, [], torch.zeros(1))
+        assert is_trained(run) == trained
+    run.model_file.unlink()
+    assert not is_trained(run)
+
+
+def test_a_run_that_went_on_with_other_settings_is_refused(
+    asked: list[tuple[TrainSettings, Run, bool]], tmp_path: Path
+) -> None:
+    run = fit(VAE, tmp_path / folder_name(VAE, "", True))
+    run.keep_settings(replace(run.settings(), updates=9))
+    with pytest.raises(InputError, match="has gone on with other settings than it was started with: move it"):
+        obtain(VAE, tmp_path)
+    assert asked == []
 
 
 def test_a_given_run_needs_a_model(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def attempt(folder: Path, settings: TrainSettings = SMALL) -> None:
     fit(settings, folder, resume=(folder / "run.json").exists())
 
 
-def mortal_attempt(folder: Path, moment: str, count: int) -> None:
+def mortal_attempt(folder: Path, moment: str, count: int, settings: TrainSettings = SMALL) -> None:
     """The same, killed at the given moment of the `count`-th atomic write, as a power cut would have it."""
     owner, name = (os, "fsync") if moment == "fsync" else (Path, "replace")
     real, seen = getattr(owner, name), [0]
@@ -117,4 +117,4 @@ def mortal_attempt(folder: Path, moment: str, count: int) -> None:
         return result
 
     setattr(owner, name, mortal)
-    attempt(folder)
+    attempt(folder, settings)

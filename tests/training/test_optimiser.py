@@ -41,6 +41,39 @@ def test_one_step_of_muon() -> None:
     torch.testing.assert_close(weight.detach(), before - 0.1 * move)
 
 
+def shaken(decay: float, gradients: list[torch.Tensor]) -> tuple[list[torch.Tensor], Muon]:
+    """A matrix, at first all ones, after each update."""
+    weight = torch.nn.Parameter(torch.ones(4, 6))
+    muon = Muon([{"params": [weight], "transposed": False}], rate=0.1, weight_decay=decay)
+    seen = [weight.detach().clone()]
+    for gradient in gradients:
+        weight.grad = gradient.clone()
+        muon.step()
+        seen.append(weight.detach().clone())
+    return seen, muon
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_without_a_gradient_decay_alone_shrinks_the_weights(transposed: bool) -> None:
+    weight = torch.nn.Parameter(torch.randn(8, 3, 3, 3))
+    before = weight.detach().clone()
+    muon = Muon([{"params": [weight], "transposed": transposed}], rate=0.1, weight_decay=0.3)
+    for _ in range(5):
+        weight.grad = torch.zeros_like(weight)
+        muon.step()
+    torch.testing.assert_close(weight.detach(), (1 - 0.1 * 0.3) ** 5 * before, rtol=1e-14, atol=0)
+
+
+def test_decay_does_not_turn_the_direction_that_muon_moves_in() -> None:
+    gradients = [1e-3 * torch.randn(4, 6) for _ in range(4)]
+    (decayed, muon), (plain, other) = shaken(0.3, gradients), shaken(0.0, gradients)
+    for i in range(4):
+        move = decayed[i + 1] - (1 - 0.1 * 0.3) * decayed[i]
+        torch.testing.assert_close(move, plain[i + 1] - plain[i], rtol=0, atol=1e-14)
+    momenta = [next(iter(each.state.values()))["momentum"] for each in (muon, other)]
+    assert torch.equal(*momenta)
+
+
 def test_a_transposed_kernel_moves_as_the_plain_one_with_its_axes_swapped() -> None:
     plain, swapped = (torch.nn.Parameter(torch.zeros(s)) for s in ((8, 3, 3, 3), (3, 8, 3, 3)))
     plain.grad = torch.randn(8, 3, 3, 3)
@@ -88,6 +121,14 @@ def test_rates_rise_and_fall() -> None:
     for factor in (0.5, 0.25):
         set_rates([optimiser], factor)
         assert optimiser.param_groups[0]["lr"] == pytest.approx(0.3 * factor)
+
+
+def test_rates_fall_in_steps() -> None:
+    settings = OptimiserSettings(schedule="steps")
+    factors = [rate_factor(settings, update, update / 90) for update in range(90)]
+    assert factors == [1.0] * 30 + [0.3] * 30 + [0.1] * 30
+    assert rate_factor(settings, 90, 1.0) == rate_factor(settings, 99, 1.1) == 0.1
+    assert rate_factor(replace(settings, warmup=10), 4, 0.05) == 0.5
 
 
 def test_the_average_is_a_moving_one() -> None:

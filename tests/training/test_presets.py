@@ -16,6 +16,7 @@ from vma.data import FolderOptions
 from vma.episodes import SequenceSampler
 from vma.models import build_model
 from vma.training.commands import parse_start, run_row
+from vma.training.optimiser import rate_factor
 from vma.training.presets import PRESETS
 from vma.training.runs import Run, settings_from
 from vma.training.settings import EpisodeSettings
@@ -51,6 +52,17 @@ def test_the_paper_settings() -> None:
     soft = PRESETS["omniglot-soft"]
     assert soft.episode.classes * soft.episode.shots == 32
     assert soft.episode.episodes * soft.episode.classes * soft.episode.targets == 32
+
+
+def test_gmn_is_trained_as_long_as_its_public_code_and_at_the_same_rates() -> None:
+    gmn = PRESETS["gmn-gmn"]
+    minibatches = 24_345 // 20 // 10  # of 20 sequences of 10 images, in an epoch
+    assert (gmn.episode.shots, gmn.episode.targets, gmn.samples) == (20, 10, 1)
+    assert gmn.updates == 3 * 250 * minibatches == 90_750
+    for epoch, rate in ((0, 1e-3), (249, 1e-3), (250, 3e-4), (499, 3e-4), (500, 1e-4), (749, 1e-4)):
+        for update in (epoch * minibatches, (epoch + 1) * minibatches - 1):
+            factor = rate_factor(gmn.optimiser, update, update / gmn.updates)
+            assert factor * gmn.optimiser.rate == pytest.approx(rate, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", list(PRESETS))

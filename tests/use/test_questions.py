@@ -23,7 +23,7 @@ from vma.errors import InputError
 from vma.use import Norm, Recollection, TrainedModel
 from vma.use.imagination import any_directions, around, main_directions
 from vma.use.keyed import KeyedMemory
-from vma.use.recognition import log_likelihoods, shares
+from vma.use.recognition import log_likelihoods
 from vma.use.scores import comparable, limit_of, log_p, own_log_p, score, usual_surprise
 
 LABELS = ["a", "b", "a", "c", "b"]
@@ -132,7 +132,7 @@ def test_one_latent_dimension_has_one_direction(tmp_path: Path) -> None:
 
 def test_recognising_by_address_sums_the_posterior(memory: Recollection) -> None:
     q = memory.keyed.model.posterior(TARGETS, plain(memory)).log_probs.exp()
-    for found, row in zip(memory.recognise(TARGETS, top=2), q, strict=True):
+    for found, row in zip(memory.recognise(TARGETS, by="address", top=2), q, strict=True):
         sums = {"a": row[0] + row[2], "b": row[1] + row[4], "c": row[3]}
         assert found.label == max(sums, key=lambda name: sums[name])
         assert list(found.probabilities) == sorted(sums, key=lambda name: -sums[name])
@@ -156,7 +156,7 @@ def test_a_class_may_win_without_having_the_best_item(
 ) -> None:
     memory = model.remember(drawings(4, SIZE), ["a", "b", "b", None])
     with_posterior(monkeypatch, [0.35, 0.25, 0.2, 0.2])
-    (found,) = memory.recognise(TARGETS[0], top=3)
+    (found,) = memory.recognise(TARGETS[0], by="address", top=3)
     assert found.label == "b"
     assert found.probabilities == pytest.approx({"b": 0.45, "a": 0.35, "(item 3)": 0.2})
     assert [(i, round(share, 9)) for i, share in found.items] == [(0, 0.35), (1, 0.25), (2, 0.2)]
@@ -198,7 +198,7 @@ def test_answers_do_not_depend_on_what_else_is_asked(model: TrainedModel) -> Non
     memory = memory.forget(range(4, 40))
     assert [memory.score(x, samples=4)[0] for x in many[:3]] == memory.score(many[:3], samples=4)
     with pytest.raises(InputError, match="Did you mean 'likelihood'"):
-        shares(memory.keyed, memory.items, "likelihod", 1, None)
+        memory.recognise(many, by="likelihod")
 
 
 def test_a_score_is_the_bound_of_the_model(memory: Recollection) -> None:
@@ -292,7 +292,7 @@ def test_explaining_is_the_decomposition_of_the_bound(memory: Recollection) -> N
     close(found.kl_z, parts.kl_z[0])
     close(found.log_p, model.bound(x, plain(memory), 6, generator=seeded(2))[0])
     assert found.top[0].item == int(q.argmax())
-    assert found.label == memory.recognise(TARGETS[1])[0].label
+    assert found.label == memory.recognise(TARGETS[1], by="address")[0].label
     np.testing.assert_array_equal(found.target.numpy(), TARGETS[1])
 
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from vma.baselines.latent_model import WITHOUT_SCORE, LatentModel
+from vma.baselines.latent_model import LatentModel, without_score
 from vma.baselines.matching import Controller, Entries, query_network
 from vma.baselines.networks import decoder, features
 from vma.bounds import BoundTerms, multi_sample_bound
@@ -128,7 +128,10 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
     ) -> Estimate:
         """As of the other models; for sequences x [S, T, height, width], the sum over positions of each."""
         if as_tensor("targets", x).ndim == 4 and memory is None:
-            return self.sequence_estimate(x, samples, latent_gradient=latent_gradient, generator=generator)
+            return self.sequence_estimate(
+                x, samples,
+                estimator_name=estimator_name, latent_gradient=latent_gradient, generator=generator,
+            )  # fmt: skip
         return super().forward(
             x, memory, samples,
             estimator_name=estimator_name, latent_gradient=latent_gradient, generator=generator,
@@ -180,13 +183,14 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         x: Any,
         samples: int = 1,
         *,
+        estimator_name: str = "vimco",
         latent_gradient: str = "pathwise",
         generator: torch.Generator | None = None,
     ) -> Estimate:
         """Σ_t L(x_t | x_1 … x_{t−1}), averaged over sequences: what the original is trained with, at K = 1."""
-        dreg = latent_gradient == "dreg"
+        name, dreg = without_score(estimator_name), latent_gradient == "dreg"
         terms = self.sequence_terms(x, samples, detach_q_z=dreg, generator=generator)
-        of_images = estimate(terms, WITHOUT_SCORE, latent_gradient)
+        of_images = estimate(terms, name, latent_gradient)
         return Estimate(of_images.bound, as_sequences(x).shape[1] * of_images.surrogate, terms)
 
     @torch.no_grad()

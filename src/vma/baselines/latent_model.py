@@ -18,9 +18,9 @@ from vma.latents import DiagonalGaussian, bernoulli_log_prob
 from vma.memory import Memory
 from vma.model import Samples
 
-# Without an address there is nothing to score: every estimator of a multi-sample bound has the gradient of the
-# bound itself, which is the surrogate of this one.
-WITHOUT_SCORE = "gumbel"
+# Without an address there is nothing to score: every estimator of an objective has the gradient of the objective
+# itself, which is the surrogate of these.
+WITHOUT_SCORE = {"multi-sample": "gumbel", "elbo": "exact"}
 
 Condition = TypeVar("Condition")
 
@@ -29,7 +29,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
     """p(z|M), q(z|x,M) and p(x|z,M), behind the interface of `VMA`.
 
     A final class says what it computes once per memory (`condition`) and how the three distributions follow
-    from that. With log p(a) = log q(a|x) = 0 the multi-sample bound is that of IWAE.
+    from that. With log p(a) = log q(a|x) = 0 the multi-sample bound is that of IWAE, and the ELBO that of a VAE.
     """
 
     config: ModelConfig
@@ -142,14 +142,14 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
             x: Targets.
             memory: M.
             samples: K; 1 gives the ELBO.
-            estimator_name: One of `vma.ESTIMATORS`. Without an address all of them are the gradient of IWAE.
+            estimator_name: One of `vma.ESTIMATORS`. Without an address it is the gradient of its objective: of the
+                multi-sample bound, or of the ELBO, averaged over the samples.
             latent_gradient: `pathwise` or `dreg`.
             generator: Source of randomness.
         """
-        estimator(estimator_name)
-        dreg = latent_gradient == "dreg"
+        name, dreg = without_score(estimator_name), latent_gradient == "dreg"
         terms = self.terms(x, memory, samples, detach_q_z=dreg, generator=generator)
-        return estimate(terms, WITHOUT_SCORE, latent_gradient)
+        return estimate(terms, name, latent_gradient)
 
     @torch.no_grad()
     def bound(
@@ -174,6 +174,11 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
         probabilities = self.decode(z, condition).squeeze(0).sigmoid()
         images = torch.bernoulli(probabilities, generator=generator)
         return Samples(torch.zeros(samples, dtype=torch.int64, device=z.device), probabilities, images)
+
+
+def without_score(name: str) -> str:
+    """The estimator whose surrogate is the objective of the one of that `name`, and nothing else."""
+    return WITHOUT_SCORE[estimator(name).objective]
 
 
 def over_samples(rows: Float[Tensor, "#batch latent"]) -> Float[Tensor, "#batch 1 latent"]:

@@ -1,17 +1,21 @@
 """`classify`: few-shot recognition by where the model looks, and by the likelihood of each class."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from vma.addressing import AddressDistribution, class_mass
 from vma.checks import check_counts
-from vma.data.episode import EpisodeTensors
+from vma.data.dataset import Dataset
+from vma.data.episode import Episode, EpisodeTensors
+from vma.data.randomness import stream
 from vma.episodes import EpisodeSampler
-from vma.errors import InputError
+from vma.errors import InputError, TooFewImages, unknown_name
 from vma.evaluation.likelihood import CHUNK
 from vma.evaluation.statistics import wilson
 from vma.evaluation.subject import Subject
@@ -20,6 +24,8 @@ from vma.memory import Memory
 from vma.model import VMA
 
 TRIALS = 20  # of a unit of work
+ALPHABET = 41  # purpose of the random stream
+WITHIN = ("all", "alphabet")
 
 
 @runtime_checkable
@@ -39,12 +45,15 @@ class ClassificationQuestion:
         trials: Independent episodes with one target each.
         samples: Samples of z for each address in the likelihood form; 0 leaves that form out.
         seed: Decides episodes and samples.
+        within: `all` draws the classes of a trial from the whole data; `alphabet` draws them from one alphabet,
+            whose characters are harder to tell apart.
     """
 
     tasks: tuple[tuple[int, int], ...] = ((5, 1), (5, 5), (20, 1), (20, 5))
     trials: int = 400
     samples: int = 0
     seed: int = 0
+    within: Literal["all", "alphabet"] = "all"
 
 
 def classify(subject: Subject, question: ClassificationQuestion) -> Evaluation:
@@ -53,30 +62,78 @@ def classify(subject: Subject, question: ClassificationQuestion) -> Evaluation:
     if not isinstance(model, VMA) or model.config.learned_items:
         raise InputError(f"Only a model with a raw memory can classify, not a {model.config.model}.")
     check_counts(question, trials=1, samples=0, seed=0)
+    draws = {
+        task: trial_draw(subject.dataset, *task, question.seed, question.within) for task in question.tasks
+    }
     blocks = -(-question.trials // TRIALS)
 
     def unit(number: int) -> Row:
         ways, shots = question.tasks[number // blocks]
         start = number % blocks * TRIALS
         steps = range(start, min(start + TRIALS, question.trials))
-        return task_row(subject, question, ways, shots, steps, number)
+        return task_row(subject, question, (ways, shots), draws[ways, shots], steps, number)
 
     about = {**subject.about, **asdict(question), "protocol": "disjoint"}
     return Evaluation("classify", about, blocks * len(question.tasks), unit, summary)
 
 
+def trial_draw(
+    dataset: Dataset, ways: int, shots: int, seed: int, within: str = "all"
+) -> Callable[[int], Episode]:
+    """The episode of each trial: one target, `shots` items of its class, and as many of `ways` − 1 others.
+
+    Within alphabets, P(alphabet) is proportional to its number of classes, among those with at least `ways`.
+    """
+    if within not in WITHIN:
+        raise unknown_name("choice of classes", within, WITHIN)
+    parts = [dataset] if within == "all" else alphabets(dataset, ways)
+    samplers = [
+        EpisodeSampler(part, classes=1, distractors=ways - 1, targets=1, shots=shots, seed=seed)
+        for part in parts
+    ]
+    ends = np.cumsum([len(part.classes) for part in parts])
+
+    def draw(step: int) -> Episode:
+        place = stream(seed, step, ALPHABET).integers(ends[-1])
+        return samplers[int(np.searchsorted(ends, place, side="right"))].episode(step)
+
+    return draw
+
+
+def alphabets(dataset: Dataset, ways: int) -> list[Dataset]:
+    """The classes of each alphabet that has at least `ways`, as datasets of their own."""
+    named = [name.split("/") for name in dataset.classes]
+    if any(len(parts) != 2 for parts in named):
+        raise InputError(
+            f"{dataset.name} has no alphabets: its classes would be called alphabet/character, as omniglot's are."
+        )
+    groups: dict[str, list[str]] = {}
+    for alphabet, character in named:
+        groups.setdefault(alphabet, []).append(f"{alphabet}/{character}")
+    large = [names for names in groups.values() if len(names) >= ways]
+    if not large:
+        most = max(len(names) for names in groups.values())
+        raise TooFewImages(
+            f"No alphabet of {dataset.name} ({dataset.split}) has {ways} classes: ask for {most} ways or fewer."
+        )
+    return [dataset.subset_classes(names) for names in large]
+
+
 def task_row(
-    subject: Subject, question: ClassificationQuestion, ways: int, shots: int, steps: range, number: int
+    subject: Subject,
+    question: ClassificationQuestion,
+    task: tuple[int, int],
+    draw: Callable[[int], Episode],
+    steps: range,
+    number: int,
 ) -> Row:
     """How many trials of a block were right, by either form."""
     model, source = subject.model, subject.generator(question.seed, number)
     assert isinstance(model, VMA)
-    sampler = EpisodeSampler(
-        subject.dataset, classes=1, distractors=ways - 1, targets=1, shots=shots, seed=question.seed
-    )
+    ways, shots = task
     row = {"ways": ways, "shots": shots, "trials": len(steps), "by_address": 0, "by_likelihood": 0}
     for step in steps:
-        episode = sampler.episode(step).tensors(subject.device)
+        episode = draw(step).tensors(subject.device)
         row["by_address"] += recognised(model, episode, ways, step % ways)
         if question.samples:
             memory = Memory(episode.memory, (episode.memory_labels + step) % ways)

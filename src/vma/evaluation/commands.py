@@ -1,5 +1,6 @@
 """`vma evaluate RUN QUESTION`."""
 
+import pkgutil
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -13,8 +14,10 @@ from rich.console import Console
 
 from vma.checks import check_counts
 from vma.errors import unknown_name
+from vma.evaluation.calibration import CalibrationQuestion, calibration
 from vma.evaluation.classification import ClassificationQuestion, classify
 from vma.evaluation.episodes import EpisodeQuestion, nll
+from vma.evaluation.novelty import NoveltyQuestion, novelty
 from vma.evaluation.posterior import PosteriorQuestion, posterior
 from vma.evaluation.results import answer
 from vma.evaluation.samples import SamplesQuestion, samples
@@ -22,6 +25,7 @@ from vma.evaluation.subject import Subject, open_subject
 from vma.evaluation.sweeps import ClassesQuestion, ShotsQuestion, classes_sweep, shots_sweep
 from vma.evaluation.tables import table
 from vma.evaluation.units import Evaluation
+from vma.files import write_atomically
 from vma.training.allocation import keep_memory
 from vma.training.processes import processes
 from vma.training.runs import Run
@@ -31,14 +35,20 @@ QUESTIONS: dict[str, tuple[Any, Callable[[Subject, Any], Evaluation], str]] = {
     "classes": (ClassesQuestion, classes_sweep, "the same as classes are added to the memory (Figure 5A)"),
     "shots": (ShotsQuestion, shots_sweep, "the same as items are added to every class (Figure 5B)"),
     "classify": (ClassificationQuestion, classify, "few-shot classification, 5 and 20 ways, 1 and 5 shots"),
+    "calibration": (CalibrationQuestion, calibration, "do the probabilities of recognition mean what they say"),
+    "novelty": (NoveltyQuestion, novelty, "is what is new told from what is known, and at how many false alarms"),
     "posterior": (PosteriorQuestion, posterior, "where the model looks, and how it flags what is new (Figure 3)"),
     "samples": (SamplesQuestion, samples, "samples from p(x|M) by item or class (Figures 2B, 4A)"),
 }  # fmt: skip
+FIGURES = {  # who draws the picture of an answer: imported only then, since plotting takes a second to import
+    "calibration": "vma.evaluation.reliability:draw_reliability",
+    "novelty": "vma.evaluation.detection:draw_detection",
+}
 
 
 def usage() -> str:
     """The text of `vma evaluate --help`."""
-    rows = [f"  {name:<10} {about}" for name, (_, _, about) in QUESTIONS.items()]
+    rows = [f"  {name:<11} {about}" for name, (_, _, about) in QUESTIONS.items()]
     head = "usage: vma evaluate RUN [QUESTION] [options]   RUN is the folder of a run; QUESTION is nll, or one of"
     tail = "vma evaluate RUN QUESTION --help explains the options."
     several = "Several processes: torchrun --nproc-per-node N -m vma evaluate RUN ..."
@@ -99,6 +109,16 @@ def ask_run(run: Run, ask: Callable[[Subject, Any], Evaluation], options: Option
         if here.is_first:
             Console().print(table(found), highlight=False)
             print(f"The answer: {found['file']}")
+            if found["evaluation"] in FIGURES:
+                print(f"Its figure: {draw(found)}")
+
+
+def draw(found: dict[str, Any]) -> Path:
+    """Draw the figure of an answer, beside its file."""
+    picture: bytes = pkgutil.resolve_name(FIGURES[found["evaluation"]])(found)
+    path = Path(found["file"]).with_suffix(".png")
+    write_atomically(path, picture)
+    return path
 
 
 def progress(done: int, units: int) -> None:

@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 
 from vma.data import load_dataset
 from vma.data.dataset import Dataset
 from vma.models import GenerativeModel
 from vma.storage import load_model
-from vma.training.checkpoint import read_progress
+from vma.training.checkpoint import Progress, read_progress
+from vma.training.presets import PRESETS
 from vma.training.runs import Run
 from vma.training.settings import EpisodeSettings, TrainSettings
 
@@ -70,18 +72,54 @@ def open_subject(
 
 
 def of_model(run: Run, settings: TrainSettings) -> dict[str, Any]:
-    """What a result says of the model."""
-    progress = read_progress(run.checkpoint_file)
+    """What a result says of the model: how long it was trained, and all the settings it was trained with.
+
+    `updates` are those awake; `hours` are of both. A sleep that is not complete has left the model as it was.
+    """
+    awake = read_progress(run.checkpoint_file)
+    last = complete_sleep(run, settings) or awake
     return {
         "run": run.folder.name,
         "preset": settings.preset,
         "kind": settings.model.model,
         "maps": settings.model.maps if settings.model.family == "convolutional" else 0,
-        "updates": progress.update,
-        "hours": round(progress.seconds / 3600, 4),
+        "updates": awake.update,
+        "sleep_updates": last.update - awake.update,
+        "hours": round(last.seconds / 3600, 4),
         "seed": settings.seed,
         "weights": hashlib.sha256(run.model_file.read_bytes()).hexdigest()[:16],
+        "overrides": overrides(settings),
+        "settings": msgspec.to_builtins(settings),
     }
+
+
+def complete_sleep(run: Run, settings: TrainSettings) -> Progress | None:
+    """Where the run stood at the end of its sleep; None if it has not slept, or not to the end."""
+    if not run.sleep_file.exists():
+        return None
+    progress = read_progress(run.sleep_file)
+    return progress if is_at_its_end(progress, settings) else None
+
+
+def is_at_its_end(progress: Progress, settings: TrainSettings) -> bool:
+    """Whether the updates or the minutes of the settings are used up."""
+    return progress.update >= settings.updates or 0 < 60 * settings.minutes <= progress.seconds
+
+
+def overrides(settings: TrainSettings) -> dict[str, Any]:
+    """The settings that differ from those of their preset, by dotted names; all of them if it is unknown."""
+    preset = PRESETS.get(settings.preset)
+    usual = dotted(msgspec.to_builtins(preset)) if preset else {}
+    mine = dotted(msgspec.to_builtins(settings))
+    return {name: value for name, value in mine.items() if name not in usual or usual[name] != value}
+
+
+def dotted(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values in one dictionary, by names such as `optimiser.rate`."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= dotted(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return found
 
 
 def of_data(dataset: Dataset, part: str) -> dict[str, Any]:

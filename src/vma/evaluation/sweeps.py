@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import torch
 
+from vma.addressing import class_mass
 from vma.checks import check_counts
 from vma.errors import InputError
 from vma.evaluation.episodes import BY_CLASS, groups_of
@@ -117,7 +118,7 @@ def sweep(
             subject.model, block.targets.to(like), block.memory.to(like), question.samples,
             sampling=question.sampling, generator=subject.generator(question.seed, number),
         )  # fmt: skip
-        own = own_class_mass(subject, block.targets.to(like), block.memory.to(like), block.labels)
+        own = own_class(subject, block.targets.to(like), block.memory.to(like), block.labels)
         return {**asdict(place), "targets": {**found, **own}, "groups": block.labels.tolist()}
 
     about = {**subject.about, **asdict(question), **settings, "protocol": "disjoint", **BY_CLASS}
@@ -125,16 +126,20 @@ def sweep(
 
 
 @torch.no_grad()
-def own_class_mass(
+def own_class(
     subject: Subject, x: torch.Tensor, memory: Memory, labels: torch.Tensor
 ) -> dict[str, list[float]]:
-    """Σ_a q(a|x) [m_a is of the target's class], for a model with addresses."""
+    """Σ_a q(a|x) [m_a is of the target's class], and whether no other class has more."""
     if not isinstance(subject.model, VMA):
         return {}
     assert memory.labels is not None
-    q = subject.model.posterior(x, memory).log_probs.exp()
-    own = memory.labels == labels.to(memory.labels.device).unsqueeze(1)
-    return {"own_class_mass": (q * own).sum(-1).double().tolist()}
+    names, items = memory.labels.unique(return_inverse=True)
+    mass = class_mass(subject.model.posterior(x, memory).log_probs.exp(), items)
+    own = torch.searchsorted(names, labels.to(names.device))
+    return {
+        "own_class_mass": mass.gather(1, own.unsqueeze(1)).squeeze(1).double().tolist(),
+        "own_class_first": (mass.argmax(1) == own).double().tolist(),
+    }
 
 
 def summary(rows: list[Row]) -> dict[str, Any]:

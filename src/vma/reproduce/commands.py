@@ -34,7 +34,8 @@ class Options:
         out: Folder for the numbers (NAME.json), the answers behind them (NAME/) and the figure (NAME.png).
         runs: Folder of the runs that experiments share; the default is runs/reproduce.
         run: A trained run to use instead of training one, as KEY=FOLDER; may be given several times.
-        updates: Updates of every run, instead of minutes: the same on a slow machine; 0 to let the budget decide.
+        updates: Updates of every run, its sleep among them, instead of minutes: the same on a slow machine; 0 to
+            let the budget decide.
         samples: K of the evaluation; 0 to let the budget decide.
         threads: Threads of torch; 0 for torch's own choice.
         device: auto, cpu, cuda or cuda:N.

@@ -11,7 +11,8 @@ from vma.reproduce.experiment import Ask, Experiment, Needed, Scale
 from vma.reproduce.figures.curves import estimators_figure
 from vma.reproduce.questions import comparison, curve
 from vma.reproduce.rows import Answer, Answers, Row, row
-from vma.training.settings import TrainSettings
+from vma.training.settings import SleepSettings, TrainSettings
+from vma.warps import WarpSettings
 
 NOT_IN_PAPER = "not in the paper"
 PAPERS = "the paper's"
@@ -19,7 +20,10 @@ VALIDATE_EVERY = 50
 
 
 def with_estimator(name: str) -> Callable[[TrainSettings], TrainSettings]:
-    """A small model at a constant rate, so that curves can be compared wherever they are cut."""
+    """A small model at a constant rate, so that curves can be compared wherever they are cut.
+
+    It does not sleep: asleep, q(a|x) would learn from dreams what each estimator is to teach it.
+    """
 
     def change(settings: TrainSettings) -> TrainSettings:
         return replace(
@@ -27,6 +31,8 @@ def with_estimator(name: str) -> Callable[[TrainSettings], TrainSettings]:
             estimator=name,
             model=replace(settings.model, maps=16),
             optimiser=replace(settings.optimiser, schedule="constant"),
+            sleep=SleepSettings(),
+            warps=WarpSettings(),
             updates=10_000,
             log_every=25,
             validate_every=VALIDATE_EVERY,

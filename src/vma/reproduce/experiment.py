@@ -31,7 +31,7 @@ class Scale:
         budget: Minutes; 0 for no limit.
         tiny: Invented glyphs, a few updates, a few samples: to see that it works, and never a result.
         fixed: K, whatever the budget; 0 to let the budget decide.
-        updates: Updates of every run, instead of minutes; 0 to let the budget decide.
+        updates: Updates of every run, its sleep among them, instead of minutes; 0 to let the budget decide.
     """
 
     budget: float = 0.0

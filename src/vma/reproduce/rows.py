@@ -26,8 +26,9 @@ class Row:
         text: Ours, in words.
         line: Its line, where rows make up a table such as Table 1.
         column: Its column there.
-        updates: Updates of the run.
-        hours: Hours of training.
+        updates: Updates of the run, awake.
+        sleep_updates: Those asleep.
+        hours: Hours of training, awake and asleep.
         maps: Feature maps of the run; 0 where it has none.
         samples: K; 0 where there is none.
         targets: Number of targets or trials; 0 where there are none.
@@ -56,6 +57,7 @@ class Row:
     answer: str = ""
     command: str = ""
     maps: int = 0
+    sleep_updates: int = 0
 
 
 def row(
@@ -101,6 +103,7 @@ def row(
         data=" ".join(str(answer["data"][key]) for key in ("name", "split")) if "data" in answer else "",
         answer=answer.get("file", ""),
         maps=model.get("maps", 0),
+        sleep_updates=model.get("sleep_updates", 0),
     )
 
 
@@ -137,7 +140,13 @@ def training(each: Row) -> str:
     if not each.updates:
         return ""
     maps = f", {each.maps} maps" if each.maps else ""
-    return f"{thousands(each.updates)} updates{maps}, {each.hours:.2f} h"
+    return f"{length(each.updates, each.sleep_updates)}{maps}, {each.hours:.2f} h"
+
+
+def length(updates: int, asleep: int = 0) -> str:
+    """E.g. `10 000 updates`, or `10 000 updates and 3 333 asleep`."""
+    sleep = f" and {thousands(asleep)} asleep" if asleep else ""
+    return f"{thousands(updates)} updates{sleep}"
 
 
 def circumstances(each: Row) -> str:

@@ -5,7 +5,7 @@ import math
 from vma.evaluation.sweeps import ClassesQuestion, ShotsQuestion, classes_sweep, shots_sweep
 from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
 from vma.reproduce.figures.sweeps import classes_figure, shots_figure
-from vma.reproduce.rows import Answer, Answers, Row, row
+from vma.reproduce.rows import NO_NUMBER, Answer, Answers, Row, row
 
 CLASSES = (1, 2, 4, 8, 16, 32, 64, 0)
 SHOTS = (1, 2, 4, 8, 12, 16, 19)
@@ -31,7 +31,7 @@ def vae_ask(shots: int, samples: int) -> Ask:
 def classes_rows(answers: Answers) -> list[Row]:
     """The NLL at both ends of every line, how far it rises above log C, the best of all."""
     ours = [answers[key] for key in ("vma", "vma 16") if key in answers]
-    rows = [each for answer in ours for each in ends(answer, "VMA")]
+    rows = [each for answer in ours for each in (*ends(answer, "VMA"), *own_class_rows(answer))]
     points = [(point, answer) for answer in ours for point in answer["results"]["points"]]
     best, where = min(points, key=lambda pair: pair[0]["nll"]["value"])
     rows.append(
@@ -66,6 +66,21 @@ def ends(answer: Answer, name: str) -> list[Row]:
     ]
 
 
+def own_class_rows(answer: Answer) -> list[Row]:
+    """Whether q(a|x) finds the target's class, at every number of classes."""
+    names = {
+        "own_class_mass": "mass of q(a|x) on the target's class",
+        "own_class_first": "class found by q(a|x)",
+    }
+    return [
+        row(f"{names[key]}, C = {point['classes']}, {point['shots']} items each", NO_NUMBER, point[key], answer,
+            unit="%")
+        for point in answer["results"]["points"]
+        for key in names
+        if key in point
+    ]  # fmt: skip
+
+
 def soft_rows(answer: Answer) -> list[Row]:
     """Soft attention: its best with 1 or 2 classes, and its rise."""
     few = [point for point in answer["results"]["points"] if point["classes"] <= 2] or answer["results"][
@@ -87,7 +102,8 @@ CLASSES_SWEEP = Experiment(
     "+ log C; the model reaches up to 68.8 nats, the VAE 90.8; soft attention reaches 73.4 with 1"
     " or 2 classes, and degrades rapidly.",
     caption="The same targets at every point; the dashed line is what an optimal model of disjoint "
-    "classes would have.",
+    "classes would have. On the right, how much of q(a|x) lies on the target's own class (solid), how often no "
+    "other class has more (dotted), and chance (dashed).",
     needs={
         "vma": Needed("omniglot-fewshot-4"),
         "vae": Needed("omniglot-vae"),

@@ -5,20 +5,26 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from vma.data.omniglot28 import CHARDATA
 from vma.data.sources import locate
 from vma.errors import InputError, unknown_name
+from vma.evaluation.subject import is_at_its_end
 from vma.reproduce.experiment import Needed, Scale
-from vma.training.checkpoint import read_progress
+from vma.training.checkpoint import latest_progress
 from vma.training.presets import PRESETS
 from vma.training.runs import Run
 from vma.training.settings import NEVER, DataSettings, TrainSettings
 
 TRAINING_SHARE = 0.75  # of a budget; the rest is for the evaluation
-DECISIVE = ("model", "data", "episode", "optimiser", "samples", "estimator", "latent_gradient", "seed")
+TINY_UPDATES = 3  # awake
+DECISIVE = (
+    "model", "data", "episode", "optimiser", "sleep", "warps", "warp_awake", "samples", "estimator",
+    "latent_gradient", "updates", "minutes", "seed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ def with_data_at_hand(settings: TrainSettings, data: Path | None) -> TrainSettin
 
 
 def tiny(settings: TrainSettings) -> TrainSettings:
-    """The same on glyphs in a second: a few updates of a small model, to see that everything works."""
+    """The same on glyphs in a second: a few updates of a small model and a short sleep, to see that all works."""
     model, episode = settings.model, settings.episode
     return replace(
         settings,
@@ -87,15 +93,19 @@ def tiny(settings: TrainSettings) -> TrainSettings:
         episode=replace(
             episode, classes=min(2, episode.classes), targets=2, shots=min(2, episode.shots), episodes=1
         ),
-        samples=min(2, settings.samples), updates=3, minutes=0.0,
+        sleep=replace(settings.sleep, dreams=2, classes=(), shots=0),
+        samples=min(2, settings.samples), updates=round(TINY_UPDATES / (1 - settings.sleep.share)), minutes=0.0,
         log_every=1, validate_every=3, picture_minutes=0.0,
     )  # fmt: skip
 
 
 def folder_name(settings: TrainSettings, variant: str, is_tiny: bool) -> str:
-    """E.g. `omniglot-fewshot-4-fast-flat-prior-1a2b3c`: the same for the same settings, whoever asks."""
-    values = msgspec.to_builtins(settings)
-    text = json.dumps({key: values[key] for key in DECISIVE}, sort_keys=True)
+    """E.g. `omniglot-fewshot-4-fast-flat-prior-1a2b3c`: the same for the same settings, whoever asks.
+
+    Runs of different lengths have different folders: where a rate falls to the end of a run, the first half of a
+    long one is not a short one, nor can a short one be made longer.
+    """
+    text = json.dumps(decisive(settings), sort_keys=True)
     words = [
         settings.preset,
         variant,
@@ -105,11 +115,19 @@ def folder_name(settings: TrainSettings, variant: str, is_tiny: bool) -> str:
     return "-".join(word for word in words if word)
 
 
+def decisive(settings: TrainSettings) -> dict[str, Any]:
+    """The settings that decide what is learned, as plain values."""
+    values = msgspec.to_builtins(settings)
+    return {key: values[key] for key in DECISIVE}
+
+
 def obtain_run(need: Needed, scale: Scale, place: Place, minutes: float) -> Run | None:
-    """The run, trained as far as the budget asks; None if somebody interrupted."""
+    """The run, trained to its end; None if somebody interrupted."""
     settings = settings_of(need, scale, place, minutes)
     run = Run(place.root / folder_name(settings, need.variant, scale.tiny))
-    if is_trained(run, settings):
+    if run.settings_file.exists():
+        check_same(run, settings)
+    if is_trained(run):
         print(f"  reusing {run.folder}", flush=True)
         return run
     length = f"{minutes:.1f} minutes" if settings.minutes else f"{settings.updates} updates"
@@ -117,12 +135,22 @@ def obtain_run(need: Needed, scale: Scale, place: Place, minutes: float) -> Run 
     return run if train_on(run, settings, place, quiet=scale.tiny) else None
 
 
-def is_trained(run: Run, wanted: TrainSettings) -> bool:
-    """Whether the run has had the updates or the minutes that are wanted."""
-    if not (run.settings_file.exists() and run.checkpoint_file.exists()):
+def check_same(run: Run, wanted: TrainSettings) -> None:
+    """Refuse a run that has gone on with other settings since; the size of its images is the data's."""
+    found = run.settings()
+    model = replace(wanted.model, height=found.model.height, width=found.model.width)
+    if decisive(found) != decisive(replace(wanted, model=model)):
+        raise InputError(
+            f"The run {run.folder} has gone on with other settings than it was started with: move it elsewhere, "
+            "or give it by --run."
+        )
+
+
+def is_trained(run: Run) -> bool:
+    """Whether the run came to the end of its own settings, and so to the end of its sleep if it has one."""
+    if not all(path.exists() for path in (run.settings_file, run.checkpoint_file, run.model_file)):
         return False
-    done = read_progress(run.checkpoint_file)
-    return done.update >= wanted.updates or 0 < 60 * wanted.minutes <= done.seconds
+    return is_at_its_end(latest_progress(run), run.settings())
 
 
 def train_on(run: Run, settings: TrainSettings, place: Place, quiet: bool) -> bool:
@@ -131,8 +159,7 @@ def train_on(run: Run, settings: TrainSettings, place: Place, quiet: bool) -> bo
 
     resume = run.settings_file.exists()
     if resume:
-        limits = {name: getattr(settings, name) for name in ("updates", "minutes", "threads")}
-        settings = replace(run.settings(), **limits)
+        settings = replace(run.settings(), threads=settings.threads)
     return train(settings, run, data=place.data, device=place.device, resume=resume, quiet=quiet)
 
 

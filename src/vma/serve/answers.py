@@ -12,7 +12,8 @@ from vma.serve.contents import Contents
 from vma.serve.pictures import pixels, read_png
 from vma.serve.store import Moment
 from vma.use import Explanation, Norm, Recollection, TrainedModel
-from vma.use.scores import own_log_p
+from vma.use.explanation import reconstruct
+from vma.use.scores import judge
 
 SAMPLES = 16  # K of a score: quick enough to follow a drawing
 SEED = 0
@@ -56,19 +57,18 @@ def vary(contents: Contents, message: messages.Vary) -> messages.Varied:
 
 def recognise(contents: Contents, image: str, norms: "Norms") -> messages.Reading:
     """What the memory makes of an image."""
-    memory = contents.known()
-    found = memory.explain(read_png(image), samples=SAMPLES, top=1, seed=SEED)
-    norm = norms.of(memory)
-    target, reconstruction = pixels(torch.stack((found.target, found.reconstruction)))
+    memory, drawing = contents.known(), read_png(image)
+    found = memory.explain(drawing, samples=SAMPLES, top=1, seed=SEED)
+    (answer,) = memory.recognise(drawing, top=len(memory), seed=SEED)
+    norm, (best, _) = norms.of(memory), answer.items[0]
+    rebuilt = reconstruct(memory.keyed, found.target, best)
+    target, reconstruction = pixels(torch.stack((found.target, rebuilt)))
     return messages.Reading(
         target=target,
-        card=contents.ids[found.top[0].item],
+        card=contents.ids[best],
         reconstruction=reconstruction,
-        cards=[
-            messages.Share(id=card, probability=q)
-            for card, q in zip(contents.ids, found.q.tolist(), strict=True)
-        ],
-        classes=[messages.ClassShare(label=name, probability=q) for name, q in found.probabilities.items()],
+        cards=[messages.Share(id=contents.ids[item], probability=p) for item, p in sorted(answer.items)],
+        classes=[messages.ClassShare(label=name, probability=p) for name, p in answer.probabilities.items()],
         log_likelihood=found.log_p,
         bits_per_pixel=-found.log_p / (math.log(2) * found.target.numel()),
         novel=is_novel(memory, found, norm),
@@ -80,10 +80,10 @@ def recognise(contents: Contents, image: str, norms: "Norms") -> messages.Readin
 
 
 def is_novel(memory: Recollection, found: Explanation, norm: Norm) -> bool | None:
-    """Whether an image is more of a surprise than the memory's own items; None where that is not known."""
-    if norm.limit is None:
+    """Whether an image is more unusual than the memory's own items; None where that is not known."""
+    if norm.rule is None:
         return None
-    return found.log_p < norm.limit * own_log_p(memory.keyed, found.target, SAMPLES, SEED)
+    return judge(memory.keyed, found.target, found.log_p, norm, SAMPLES, SEED).novel
 
 
 class Norms:

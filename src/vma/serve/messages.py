@@ -137,14 +137,14 @@ class Varied(Message):
 
 
 class Share(Message):
-    """q(a|x) of a card."""
+    """p(a|x) of a card, as `Recollection.recognise` gives it."""
 
     id: str
     probability: float
 
 
 class ClassShare(Message):
-    """q(a|x), summed over the cards of a name."""
+    """p(a|x), summed over the cards of a name."""
 
     label: str
     probability: float
@@ -155,9 +155,9 @@ class Reading(Message):
 
     Attributes:
         target: The image as the model sees it.
-        card: The card with the largest q(a|x).
+        card: The card with the largest p(a|x).
         reconstruction: The image, rebuilt from that card.
-        cards: q(a|x) of all cards.
+        cards: p(a|x) of all cards.
         classes: The same by name, the largest first.
         log_likelihood: The K-sample bound of log p(x|M), in nats.
         bits_per_pixel: The same per pixel, in bits.

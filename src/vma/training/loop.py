@@ -201,12 +201,15 @@ class Trainer:
 
     def save(self) -> None:
         """Write the checkpoint, and the model; one that is asleep is not for use until it has slept enough."""
+        for_use = (
+            self.finished() or self.asleep_since is None
+        )  # all processes are asked, and the first one writes
         if not self.here.is_first:
             return
         progress, phase = Progress(self.update, self.seconds, self.asleep_since, self.awake_share), self.phase
-        save_checkpoint(self.checkpoint_file, progress, phase.models(), phase.optimisers, phase.window.sums)
-        if self.asleep_since is None or self.finished():
+        if for_use:  # first: a sleep that the checkpoint calls complete has its model in place
             save_model(phase.average.model, self.run.model_file)
+        save_checkpoint(self.checkpoint_file, progress, phase.models(), phase.optimisers, phase.window.sums)
 
     def draw(self) -> None:
         """Write pictures: learning curves, and samples beside the memory they were drawn from."""

@@ -34,7 +34,11 @@ def as_matrix(tensor: Tensor, transposed: bool) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """θ ← θ − rate · √max(1, rows/columns) · orthogonalise(momentum), with Nesterov momentum 0.95."""
+    """θ ← (1 − rate · decay) θ − rate · √max(1, rows/columns) · orthogonalise(momentum).
+
+    The momentum is Nesterov's, with 0.95. The decay is apart from the gradient, as Muon's authors have it: inside
+    it would be nearly lost, as singular values become 1 whatever they were.
+    """
 
     def __init__(
         self, groups: Iterable[dict[str, Any]], rate: float, weight_decay: float = 0.0, momentum: float = 0.95
@@ -45,6 +49,7 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """One update of all parameters that have a gradient."""
         for group in self.param_groups:
+            kept = 1 - group["lr"] * group["weight_decay"]
             by_shape: dict[torch.Size, list[tuple[nn.Parameter, Tensor]]] = defaultdict(list)
             for parameter in group["params"]:
                 if parameter.grad is not None:
@@ -54,14 +59,12 @@ class Muon(torch.optim.Optimizer):
                 scale = group["lr"] * max(1.0, shape[0] / shape[1]) ** 0.5
                 moves = orthogonalise(torch.stack([direction for _, direction in pairs]))
                 for (parameter, _), move in zip(pairs, moves, strict=True):
-                    apply(parameter, move, scale, group["transposed"])
+                    apply(parameter, kept, move, scale, group["transposed"])
 
     def direction(self, parameter: nn.Parameter, group: dict[str, Any]) -> Tensor:
-        """g + μB with B ← μB + g, as a matrix; L2 decay is part of g."""
+        """g + μB with B ← μB + g, as a matrix."""
         gradient = parameter.grad
         assert gradient is not None
-        if group["weight_decay"]:
-            gradient = gradient.add(parameter, alpha=group["weight_decay"])
         state = self.state[parameter]
         if "momentum" not in state:
             state["momentum"] = torch.zeros_like(gradient)
@@ -69,8 +72,9 @@ class Muon(torch.optim.Optimizer):
         return as_matrix(gradient.add(momentum, alpha=group["momentum"]), group["transposed"])
 
 
-def apply(parameter: nn.Parameter, move: Tensor, scale: float, transposed: bool) -> None:
-    """θ ← θ − scale · move, with the move folded back into the parameter's shape."""
+def apply(parameter: nn.Parameter, kept: float, move: Tensor, scale: float, transposed: bool) -> None:
+    """θ ← kept · θ − scale · move, with the move folded back into the parameter's shape."""
+    parameter.mul_(kept)
     if transposed:
         shape = (parameter.shape[1], parameter.shape[0], *parameter.shape[2:])
         parameter.sub_(move.reshape(shape).transpose(0, 1), alpha=scale)

@@ -13,6 +13,7 @@ from vma.training.muon import Muon
 from vma.training.settings import OptimiserSettings
 
 CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
+STEPS = (1.0, 0.3, 0.1)  # what the rates are multiplied with in equal parts of a run
 
 
 def build_optimisers(model: nn.Module, settings: OptimiserSettings) -> list[torch.optim.Optimizer]:
@@ -69,6 +70,8 @@ def rate_factor(settings: OptimiserSettings, update: int, progress: float) -> fl
     warm = min(1.0, (update + 1) / settings.warmup) if settings.warmup else 1.0
     if settings.schedule == "constant":
         return warm
+    if settings.schedule == "steps":
+        return warm * STEPS[min(int(len(STEPS) * progress), len(STEPS) - 1)]
     falling = 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
     return warm * (settings.floor + (1 - settings.floor) * falling)
 

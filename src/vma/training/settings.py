@@ -68,9 +68,11 @@ class OptimiserSettings:
         rate: Learning rate of Adam.
         muon_rate: Learning rate of Muon.
         beta2: Adam's second decay.
-        weight_decay: L2 penalty on all parameters but a learned memory.
+        weight_decay: λ, on all parameters but a learned memory: Adam adds λθ to the gradient, as of an L2 penalty;
+            Muon, which does not look at a gradient's size, multiplies θ by 1 − rate · λ at each update.
         warmup: Updates over which the rate rises from zero.
-        schedule: `constant`, or `cosine` to `floor` times the rate at the end of the updates or of the minutes.
+        schedule: `constant`; `cosine` to `floor` times the rate at the end of the updates or of the minutes; or
+            `steps`, the rate times 1, 0.3 and 0.1 for a third of them each.
         floor: See `schedule`.
         clip: Largest norm of a gradient; 0 for no limit.
         average: Decay of the moving average of the weights that is validated and saved; 0 for none.
@@ -82,7 +84,7 @@ class OptimiserSettings:
     beta2: float = 0.999
     weight_decay: float = 0.0
     warmup: int = 0
-    schedule: Literal["constant", "cosine"] = "constant"
+    schedule: Literal["constant", "cosine", "steps"] = "constant"
     floor: float = 0.02
     clip: float = 0.0
     average: float = 0.0

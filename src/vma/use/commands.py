@@ -66,7 +66,7 @@ def recognise(
     images: Positional[Images],
     memory: Path,
     *,
-    by: Literal["address", "likelihood"] = "address",
+    by: Literal["joined", "address", "proposals", "likelihood"] = "joined",
     samples: int = 8,
     seed: int = 0,
     out: Path | None = None,
@@ -78,8 +78,9 @@ def recognise(
         model: Folder of a run, or file of a model.
         images: Image files or folders of them.
         memory: Folder of images, as class/name.png or name.png, or a saved memory.
-        by: `address` sums q(a|x) over the items of a class; `likelihood` tries every item, which takes longer.
-        samples: Draws of z for each item, by likelihood.
+        by: `joined`: q(a|x) and the likelihood of the items it proposes; `address`: q(a|x) alone; `proposals`:
+            the likelihood of these items alone; `likelihood`: that of all items, which takes longer.
+        samples: Draws of z for each item whose likelihood is asked for.
         seed: Of the draws.
         out: Also write all probabilities to this .csv or .json file.
         folder: How images become ink.

@@ -18,8 +18,9 @@ from vma.use.imagination import Imagined, any_directions, imagine, main_directio
 from vma.use.keyed import KeyedMemory
 from vma.use.labels import Labels, as_label, as_labels
 from vma.use.memory_file import StoredMemory, memory_bytes, write_memory
-from vma.use.recognition import Recognition, recognition, shares
-from vma.use.scores import Norm, Score, score, usual_surprise
+from vma.use.novelty import Norm
+from vma.use.recognition import Recognition, recognition, rule, shares
+from vma.use.scores import Score, score, usual
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,35 +144,37 @@ class Recollection:
         self,
         images: Any,
         *,
-        by: Literal["address", "likelihood"] = "address",
+        by: Literal["joined", "address", "proposals", "likelihood"] = "joined",
         samples: int = 8,
         top: int = 5,
         seed: int | None = 0,
         options: FolderOptions | None = None,
     ) -> list[Recognition]:
-        """The class of every image.
+        """p(c|x) = Σ_{a in c} p(a|x) of every image: the probability of each class, and the items that decided.
 
         Args:
             images: As for `TrainedModel.remember`.
-            by: `address` sums q(a|x) over the items of a class; `likelihood` sums p(a) p(x|m_a), which is slower
-                since every item is tried.
-            samples: Draws of z for each item, by likelihood.
+            by: What p(a|x) is. `joined`: q(a|x) proposes a few items, and their likelihood counts too, weakly;
+                its probabilities are the most reliable. `address`: q(a|x) alone, at once. `proposals`: q(a|x)
+                proposes and the likelihood decides, for a model that has not slept. `likelihood`:
+                p(a) p(x|m_a) of every item, by Bayes' rule; slow, and too sure of itself.
+            samples: Draws of z for each item whose likelihood is asked for.
             top: How many deciding items to name.
             seed: Of the draws.
             options: How images become ink; those of the memory by default.
         """
         check_samples(samples, 1, "Recognising")
         x = self._targets(images, options)
-        found = shares(self.keyed, x, by, samples, self.keyed.generator(seed))
+        found = shares(self.keyed, x, rule(by), samples, self.keyed.generator(seed))
         return [recognition(row, self.names, top) for row in found]
 
     def score(
         self, images: Any, *, samples: int = 64, seed: int | None = 0, options: FolderOptions | None = None
     ) -> list[Score]:
-        """log p(x|M) of every image, and whether it is novel: unlike the items in memory.
+        """log p(x|M) of every image, and whether it is novel: of a class that memory does not hold.
 
-        An image is novel where its surprise, log p(x|M) / log p(x|{x}), is more than that of nearly all items of
-        the memory, each given all the others (see `vma.use.scores`).
+        Its surprise, log p(x|M) / log p(x|{x}), and its angle to the nearest item in the matching space are
+        compared with those of the memory's own items, each given all the others (see `vma.use.novelty`).
 
         Args:
             images: As for `TrainedModel.remember`.
@@ -183,9 +186,9 @@ class Recollection:
         return [score(self.keyed, each, self.norm(samples, seed), samples, seed) for each in x]
 
     def norm(self, samples: int = 64, seed: int | None = 0) -> Norm:
-        """Which surprise is usual here: computed at the first question, and kept."""
+        """What is usual here: computed at the first question, and kept."""
         if (samples, seed) not in self._norms:
-            self._norms[samples, seed] = usual_surprise(self.keyed, self.labels, samples, seed)
+            self._norms[samples, seed] = usual(self.keyed, self.labels, samples, seed)
         return self._norms[samples, seed]
 
     def explain(

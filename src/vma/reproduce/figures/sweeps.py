@@ -13,14 +13,15 @@ DASHED = (0, (5, 3))
 
 
 def classes_figure(answers: Answers) -> Figure:
-    """Figure 5A: NLL against the classes in memory, and its rise target by target; dashed, + log C."""
-    figure = new_figure(10.4, 4.7)
-    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    figure.subplots_adjust(left=0.06, right=0.99, top=0.92, bottom=0.27, wspace=0.15)
+    """Figure 5A: NLL against the classes in memory, its rise target by target, and whether the class is found."""
+    figure = new_figure(13.2, 4.7)
+    left, right, found = figure.subplots(1, 3, width_ratios=(1.25, 1, 1))
+    figure.subplots_adjust(left=0.045, right=0.99, top=0.92, bottom=0.27, wspace=0.17)
     for shift, (key, colour) in zip((1.0, 1.05, 0.95), LINES.items(), strict=True):
         if key in answers:
             draw_sweep(left, answers[key], colour, shift)
             draw_rise(right, answers[key], colour, shift)
+            draw_own_class(found, answers[key], colour, shift)
     draw_vae(left, answers)
     first = answers["vma"]
     targets = first["results"]["number_of_targets"]
@@ -31,7 +32,9 @@ def classes_figure(answers: Answers) -> Figure:
         "NLL, nats",
     )
     label(right, f"rise above C = {first['classes'][0]}, paired by target", CLASSES, "nats")
-    for axes in (left, right):
+    label(found, "mass of q(a|x) on the own class; dotted: found", CLASSES, "share")
+    found.set_ylim(0, 1.02)
+    for axes in (left, right, found):
         of_classes(axes, first["classes"])
     handles, names = left.get_legend_handles_labels()
     figure.legend(
@@ -71,6 +74,23 @@ def draw_rise(axes: Axes, answer: Answer, colour: str, shift: float) -> None:
     axes.plot([point["classes"] for point in points], optimal, color=INK, linewidth=1.0, linestyle=DASHED)
     axes.annotate("log C", (points[-1]["classes"], optimal[-1]), (-4, -12), textcoords="offset points", ha="right",
                   fontsize=8, color=INK)  # fmt: skip
+
+
+def draw_own_class(axes: Axes, answer: Answer, colour: str, shift: float) -> None:
+    """Mass of q(a|x) on the target's own class, and the share of targets whose class has the most; dashed, chance.
+
+    The log C line alone does not show that addressing works: a model that ignores its memory lies below it.
+    """
+    points = [point for point in answer["results"]["points"] if "own_class_mass" in point]
+    classes = [shift * point["classes"] for point in points]
+    if points:
+        series(axes, classes, [point["own_class_mass"] for point in points], colour, "")
+        axes.plot(
+            classes, [1 / point["classes"] for point in points], color=INK, linewidth=0.8, linestyle=DASHED
+        )
+    if points and "own_class_first" in points[0]:
+        first = [point["own_class_first"]["value"] for point in points]
+        axes.plot(classes, first, color=colour, linewidth=1.4, linestyle=(0, (1, 1.5)))
 
 
 def draw_vae(axes: Axes, answers: Answers) -> None:

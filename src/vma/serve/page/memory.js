@@ -1,4 +1,4 @@
-/** The memory: cards in groups of one name, a selection among them, and the bars of q(a|x). */
+/** The memory: cards in groups of one name, a selection among them, and the bars of p(a|x). */
 
 import { picture } from "./pixels.js";
 import { number, percent } from "./words.js";
@@ -74,7 +74,7 @@ export class MemoryView {
     element.title = share === undefined ? element.dataset.name : `${element.dataset.name}: ${percent(share)}`;
   }
 
-  /** q(a|x) on every card, as a map from id to probability; null takes the bars away. */
+  /** p(a|x) on every card, as a map from id to probability; null takes the bars away. */
   bars(shares) {
     this.groups.classList.toggle("asked", shares !== null);
     const best = shares && Math.max(...shares.values());

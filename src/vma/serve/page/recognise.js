@@ -1,4 +1,4 @@
-/** What the memory makes of the drawing: q(a|x) on the cards, the class, the score, the reconstruction. */
+/** What the memory makes of the drawing: p(a|x) on the cards, the class, the score, the reconstruction. */
 
 import { newest, post } from "./api.js";
 import { paint } from "./pixels.js";

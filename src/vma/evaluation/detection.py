@@ -1,0 +1,105 @@
+"""The figure of `novelty`: known and new targets apart, the curves of all measures, and whether a promise is kept."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vma.evaluation.novelty import LEVELS, MEASURES
+from vma.report.pictures import AMBER, BLUE, GREY, INK, LINE, TEAL, dress, new_figure, png
+
+COLOURS = {"joined": INK, "angle": TEAL, "surprise": BLUE, "entropy": "#b0325a", "nll": "#c99a06"}
+
+
+def draw_detection(found: dict[str, Any]) -> bytes:
+    """Three panels: how far apart known and new are, what is found at each share of false alarms, the promise."""
+    figure, results = new_figure(9.6, 3.7), found["results"]
+    left, middle, right = figure.subplots(1, 3, gridspec_kw={"width_ratios": (1.25, 1, 1)})
+    figure.subplots_adjust(left=0.012, right=0.985, top=0.9, bottom=0.265, wspace=0.2)
+    draw_apart(left, results, found["level"])
+    draw_curves(middle, results, found["level"])
+    draw_promise(right, results, found["level"])
+    sign(figure, found)
+    return png(figure)
+
+
+def draw_apart(axes: Axes, results: dict[str, Any], level: float) -> None:
+    """Histograms of the joined measure of known and of new targets, and the threshold between them."""
+    edges, limit = np.array(results["histogram"]["edges"]), results["limit"]
+    for name, colour in (("known", TEAL), ("new", AMBER)):
+        counts = np.array(results["histogram"][name], dtype=float)
+        axes.stairs(counts / counts.sum(), edges, fill=True, color=colour, alpha=0.55)
+        axes.stairs(counts / counts.sum(), edges, color=colour, linewidth=1.2)
+    dress(axes, "How unusual targets are, given the memory")
+    top = axes.get_ylim()[1] * 1.16
+    axes.axvline(limit, color=INK, linewidth=1)
+    axes.text(limit + 0.15, top * 0.985, "novel →", fontsize=8, color=INK, va="top")
+    said = (("of a class in memory", "false_alarms", TEAL), ("of another class", "found", AMBER))
+    for line, (words, key, colour) in enumerate(said):
+        share = f"{words}: {100 * results[key]['value']:.0f} % novel"
+        axes.text(0.985, 0.86 - 0.075 * line, share, color=colour, fontsize=8.5, weight="bold", ha="right",
+                  transform=axes.transAxes)  # fmt: skip
+    axes.set(ylim=(0, top), xlim=(edges[0], edges[-1]), yticks=[])
+    label(axes, f"surprise and angle, joined (p = {100 * level:.0f} % at the line)")
+
+
+def draw_curves(axes: Axes, results: dict[str, Any], level: float) -> None:
+    """Share of new targets found over the share of false alarms, for each measure, with the area under it."""
+    for name, text in reversed(MEASURES.items()):
+        area = results["areas"][name]["value"]
+        width = 2.2 if name == "joined" else 1.1
+        axes.plot(
+            LEVELS, results["curves"][name], color=COLOURS[name], linewidth=width, label=f"{area:.3f}  {text}"
+        )
+    axes.plot([0, 1], [0, 1], color=LINE, linewidth=1, linestyle=(0, (4, 3)))
+    axes.plot(results["false_alarms"]["value"], results["found"]["value"], "o", color=INK, markersize=6,
+              markeredgecolor="white")  # fmt: skip
+    dress(axes, "New ones found (dot: at the threshold)")
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles[::-1], labels[::-1], frameon=False, fontsize=7.2, labelcolor=INK, loc="lower right",
+                title="area under the curve", title_fontsize=7.2, handlelength=1.2)  # fmt: skip
+    in_percent(axes, 1, 0.25)
+    label(axes, "false alarms")
+
+
+def draw_promise(axes: Axes, results: dict[str, Any], level: float) -> None:
+    """Real false alarms over promised ones, with 95 % intervals: on the diagonal, the promise is kept."""
+    promised = results["promised"]
+    levels, value, low, high = (
+        np.array([each[key] for each in promised]) for key in ("level", "value", "low", "high")
+    )
+    top = max(0.2, float(high.max()))
+    axes.plot([0, top], [0, top], color=GREY, linewidth=0.9, linestyle=(0, (4, 3)))
+    axes.fill_between(levels, low, high, color=TEAL, alpha=0.18, linewidth=0)
+    axes.plot(levels, value, color=TEAL, linewidth=1.8)
+    axes.plot(level, results["false_alarms"]["value"], "o", color=INK, markersize=6, markeredgecolor="white")
+    dress(axes, "False alarms: got, over promised")
+    in_percent(axes, top, 0.05)
+    axes.set_xlim(0, levels[-1])
+    label(axes, "p-value below which an image is called novel")
+
+
+def in_percent(axes: Axes, top: float, step: float) -> None:
+    """Both axes from 0 to `top`, in percent."""
+    ticks = np.arange(0, top + 1e-9, step)
+    axes.set_xticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
+    axes.set_yticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
+    axes.set(xlim=(0, top), ylim=(0, top * 1.02))
+
+
+def label(axes: Axes, text: str) -> None:
+    """What runs along the horizontal axis."""
+    axes.set_xlabel(text, fontsize=8, color=GREY)
+
+
+def sign(figure: Figure, found: dict[str, Any]) -> None:
+    """What was asked."""
+    data = found["data"]
+    text = (
+        f"{found['episodes']} memories of {found['classes']} classes × {found['shots']} items; "
+        f"{found['targets']} targets of each of these and of {found['absent']} other classes; "
+        f"{data['name']} {data['split']}; K = {found['samples']}.\n"
+        "What is usual, and so the threshold, is learned from each memory's own items alone."
+    )
+    figure.text(0.012, 0.025, text, fontsize=7, color=GREY, linespacing=1.4)

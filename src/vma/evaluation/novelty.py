@@ -1,0 +1,157 @@
+"""`novelty`: whether targets of classes that memory does not hold are told from those of classes that it holds."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from vma.checks import check_counts
+from vma.data.episode import EpisodeTensors
+from vma.episodes import EpisodeSampler
+from vma.errors import InputError
+from vma.evaluation.statistics import area_under_curve, mean_of
+from vma.evaluation.subject import Subject
+from vma.evaluation.units import Evaluation, Row
+from vma.model import VMA
+from vma.use.keyed import KeyedMemory
+from vma.use.novelty import FEWEST, UNUSUAL, t_limit
+from vma.use.scores import score, usual
+
+MEASURES = {  # the larger, the newer
+    "joined": "surprise and angle, joined",
+    "angle": "angle to the nearest item",
+    "surprise": "surprise",
+    "entropy": "entropy of q(a|x)",
+    "nll": "−log p(x|M)",
+}
+LEVELS = np.arange(101) / 100  # shares of false alarms at which curves are given
+PROMISED = np.arange(1, 21) / 100  # levels at which promised false alarms are compared with real ones
+EDGES = np.arange(-4, 12.5, 0.5)  # of the histogram
+
+
+@dataclass(frozen=True)
+class NoveltyQuestion:
+    """How well targets of absent classes are told from known ones, and the errors at the threshold that a user gets.
+
+    Attributes:
+        episodes: Number of episodes, each with a memory of its own.
+        classes: Classes in memory.
+        absent: Classes that are not in memory, and whose targets are new.
+        shots: Items of each class in memory.
+        targets: Targets of each class.
+        samples: K of log p(x|M).
+        seed: Decides episodes and samples.
+    """
+
+    episodes: int = 40
+    classes: int = 8
+    absent: int = 8
+    shots: int = 4
+    targets: int = 4
+    samples: int = 64
+    seed: int = 0
+
+
+def novelty(subject: Subject, question: NoveltyQuestion) -> Evaluation:
+    """The evaluation that answers `question`."""
+    check_counts(question, episodes=2, classes=1, absent=1, shots=2, targets=1, samples=1, seed=0)
+    model = subject.model
+    if not isinstance(model, VMA) or model.config.learned_items:
+        raise InputError(f"Only a model with a raw memory can tell what is new, not a {model.config.model}.")
+    if question.classes * question.shots < FEWEST:
+        raise InputError(f"Novelty needs {FEWEST} or more items in memory: ask for more classes or shots.")
+    sampler = EpisodeSampler(
+        subject.dataset, classes=question.classes + question.absent, targets=question.targets,
+        shots=question.shots, seed=question.seed,
+    )  # fmt: skip
+
+    def unit(number: int) -> Row:
+        return scored(model, sampler.episode(number).tensors(subject.device), question)
+
+    about = {**subject.about, **asdict(question), "protocol": "disjoint", "level": UNUSUAL}
+    return Evaluation("novelty", about, question.episodes, unit, summary)
+
+
+def scored(model: VMA, episode: EpisodeTensors, question: NoveltyQuestion) -> Row:
+    """All measures of every target of an episode, as a user of that memory gets them."""
+    kept = episode.memory_labels < question.classes
+    keyed = KeyedMemory.of(model, episode.memory[kept])
+    labels = tuple(str(label) for label in episode.memory_labels[kept].tolist())
+    norm = usual(keyed, labels, question.samples, question.seed)
+    assert norm.rule is not None
+    targets = episode.targets.to(keyed.keys)
+    found = [score(keyed, x, norm, question.samples, question.seed) for x in targets]
+    with torch.no_grad():
+        entropy = keyed.posterior(targets).entropy()
+    return {
+        "new": (episode.target_labels >= question.classes).tolist(),
+        "joined": [norm.rule.statistic(each.surprise, each.angle) for each in found],
+        "angle": [each.angle for each in found],
+        "surprise": [each.surprise for each in found],
+        "entropy": entropy.double().tolist(),
+        "nll": [-each.log_p for each in found],
+        "p_value": [each.p_value for each in found],
+        "limit": t_limit(UNUSUAL, norm.rule.freedom),
+    }
+
+
+def summary(rows: list[Row]) -> dict[str, Any]:
+    """Areas under the curve, false alarms, what is found of the new ones and what is missed; and what to draw.
+
+    An area is the chance that of a known and a new target of one memory the new one has the larger measure.
+    Errors and intervals are over memories, since the targets of one share its threshold.
+    """
+    found = flagged(rows, UNUSUAL, new=True)
+    return {
+        "number_of_targets": sum(len(row["new"]) for row in rows),
+        "areas": {name: asdict(mean_of([area(row, name) for row in rows])) for name in MEASURES},
+        "false_alarms": flagged(rows, UNUSUAL, new=False),
+        "found": found,
+        "missed": {"value": 1 - found["value"], "error": found["error"], "low": 1 - found["high"],
+                   "high": 1 - found["low"]},
+        "limit": rows[0]["limit"],
+        "curves": {name: np.mean([curve(row, name) for row in rows], axis=0).tolist() for name in MEASURES},
+        "promised": [{"level": level, **flagged(rows, level, new=False)} for level in PROMISED.tolist()],
+        "histogram": histogram(rows),
+    }  # fmt: skip
+
+
+def split(row: Row, name: str) -> tuple[Float[np.ndarray, "known"], Float[np.ndarray, "new"]]:
+    """A measure of the known targets of an episode, and of the new ones."""
+    values, new = np.array(row[name], dtype=float), np.array(row["new"], dtype=bool)
+    return values[~new], values[new]
+
+
+def area(row: Row, name: str) -> float:
+    """The area under the curve of a measure in one episode."""
+    known, new = split(row, name)
+    return area_under_curve(known.tolist(), new.tolist())
+
+
+def curve(row: Row, name: str) -> Float[np.ndarray, "levels"]:
+    """Which share of the new targets of an episode is found at each share of false alarms in LEVELS."""
+    known, new = split(row, name)
+    limits = np.unique(np.concatenate((known, new)))[::-1]
+    false, true = ([0.0, *((values >= limits[:, None]).mean(1))] for values in (known, new))
+    return np.interp(LEVELS, false, [max(true[: i + 1]) for i in range(len(true))])
+
+
+def flagged(rows: list[Row], level: float, *, new: bool) -> dict[str, float]:
+    """The share of known or new targets whose p-value is below `level`, with its error and 95 % interval."""
+    shares = mean_of(
+        [float(p < level) for row in rows for p in split(row, "p_value")[new]],
+        [number for number, row in enumerate(rows) for _ in split(row, "p_value")[new]],
+    )
+    low, high = shares.value - 1.96 * shares.error, shares.value + 1.96 * shares.error
+    return {**asdict(shares), "low": max(0.0, low), "high": min(1.0, high)}
+
+
+def histogram(rows: list[Row]) -> dict[str, list[float]]:
+    """How many known and new targets have a joined measure between any two of EDGES; the ends take all beyond."""
+    counts = {"edges": EDGES.tolist()}
+    for place, name in enumerate(("known", "new")):
+        values = np.concatenate([split(row, "joined")[place] for row in rows])
+        counts[name] = np.histogram(values.clip(EDGES[0], EDGES[-1]), EDGES)[0].tolist()
+    return counts

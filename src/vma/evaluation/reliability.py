@@ -1,0 +1,86 @@
+"""The reliability diagram: what was said, and how often it came true."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vma.evaluation.calibration import BINS
+from vma.evaluation.statistics import wilson
+from vma.report.pictures import AMBER, GREY, INK, TEAL, dress, new_figure, png
+from vma.use.recognition import DEFAULT
+
+LARGEST = 300  # area of the dot of a bin that holds all trials
+SMALLEST = 5
+
+
+def draw_reliability(found: dict[str, Any]) -> bytes:
+    """A panel for each rule: how often it was right, over how sure it was."""
+    tasks, names = found["results"]["tasks"], found["rules"]
+    figure = new_figure(max(5.4, 0.75 + 2.5 * len(names)), 3.6)
+    panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+    figure.subplots_adjust(left=0.7 / figure.get_figwidth(), right=0.985, top=0.92, bottom=0.24, wspace=0.12)
+    for axes, name in zip(panels, names, strict=True):
+        draw_rule(axes, name, tasks)
+    panels[0].set_ylabel("share that was right", fontsize=8.5, color=GREY)
+    sign(figure, found)
+    return png(figure)
+
+
+def draw_rule(axes: Axes, name: str, tasks: Sequence[dict[str, Any]]) -> None:
+    """All tasks of one rule together: a dot for each bin, as large as it is full, with its 95 % interval."""
+    colour = TEAL if name == DEFAULT else AMBER
+    dress(axes, f"{name} (default)" if name == DEFAULT else name)
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    merged = merge([task["rules"][name]["reliability"] for task in tasks])
+    total = sum(trials for trials, _, _ in merged)
+    for trials, probability, right in merged:
+        share = wilson(right, trials)
+        axes.plot(
+            [probability] * 2, [share.low, share.high], color=colour, linewidth=1.1, alpha=0.6, zorder=2
+        )
+        area = max(SMALLEST, LARGEST * trials / total)
+        axes.scatter(
+            probability, share.value, s=area, color=colour, edgecolor="white", linewidth=0.6, zorder=3
+        )
+    axes.set(xlim=(-0.03, 1.06), ylim=(-0.03, 1.06), aspect="equal")
+    axes.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+    axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+    axes.set_xlabel("probability that was given", fontsize=8.5, color=GREY)
+    write_errors(axes, name, tasks)
+
+
+def merge(tasks: Sequence[Sequence[dict[str, Any]]]) -> list[tuple[int, float, int]]:
+    """Trials, mean probability and number of right answers of each bin, over all tasks."""
+    sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for own in (each for bins in tasks for each in bins):
+        total = sums[min(int(own["probability"] * BINS), BINS - 1)]
+        for place, value in enumerate((1.0, own["probability"], own["right"])):
+            total[place] += own["trials"] * value
+    return [(round(n), p / n, round(right)) for n, p, right in (sums[place] for place in sorted(sums))]
+
+
+def write_errors(axes: Axes, name: str, tasks: Sequence[dict[str, Any]]) -> None:
+    """The expected calibration error of every task, in the corner below the line."""
+    lines = [
+        f"{task['ways']}-way {task['shots']}-shot  {task['rules'][name]['calibration_error']:.3f}"
+        for task in tasks
+    ]
+    place: dict[str, Any] = {"transform": axes.transAxes, "ha": "right", "fontsize": 7}
+    axes.text(0.97, 0.04, "\n".join(lines), color=INK, linespacing=1.35, **place)
+    axes.text(0.97, 0.06 + 0.062 * len(lines), "calibration error", color=GREY, **place)
+    axes.text(0.06, 0.84, "too modest", color=GREY, fontsize=7, transform=axes.transAxes)
+    axes.text(0.97, 0.5, "too sure", color=GREY, **place)
+
+
+def sign(figure: Figure, found: dict[str, Any]) -> None:
+    """How to read it, and what was asked."""
+    data = found["data"]
+    text = (
+        "On the dashed line, probabilities are true. A dot is a tenth of the range, as large as it is full, with "
+        f"its 95 % interval.\nAll tasks together, {found['trials']} trials each, on classes of {data['name']} "
+        f"{data['split']} that the model has not seen; {found['samples']} draws of z."
+    )
+    figure.text(0.7 / figure.get_figwidth(), 0.025, text, fontsize=7, color=GREY, linespacing=1.4)

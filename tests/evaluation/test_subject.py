@@ -1,0 +1,100 @@
+"""What an answer says of its model: every setting, what differs from the preset, and how long it was trained."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+
+from tests.training.small import fit, small, tiny
+from vma.evaluation.episodes import EpisodeQuestion, nll
+from vma.evaluation.subject import of_model, open_subject, overrides
+from vma.evaluation.tables import title
+from vma.training.checkpoint import Progress, read_progress, save_checkpoint
+from vma.training.presets import PRESETS
+from vma.training.runs import settings_from
+from vma.training.settings import NEVER, SleepSettings
+
+SLEEP = SleepSettings(share=0.25, dreams=4)
+
+
+def test_overrides_are_what_differs_from_the_preset() -> None:
+    preset = PRESETS["omniglot-fewshot-4-fast"]
+    assert overrides(preset) == {}
+    changed = replace(
+        preset,
+        optimiser=replace(preset.optimiser, rate=0.5, schedule="constant"),
+        data=replace(preset.data, folder=replace(preset.data.folder, crop=True)),
+        sleep=replace(preset.sleep, classes=(4, 8)),
+        seed=3,
+    )
+    assert overrides(changed) == {
+        "optimiser.rate": 0.5, "optimiser.schedule": "constant", "data.folder.crop": True, "sleep.classes": (4, 8),
+        "seed": 3,
+    }  # fmt: skip
+
+
+def test_all_settings_are_overrides_of_an_unknown_preset() -> None:
+    found = overrides(small())
+    assert (found["preset"], found["optimiser.clip"], found["model.latent"]) == ("small", 50.0, 4)
+    whole = msgspec.to_builtins(small())
+    parts = ("model", "data", "episode", "optimiser", "sleep", "warps")
+    of_data = len(whole["data"]) - 1 + len(whole["data"]["folder"])
+    inside = sum(of_data if part == "data" else len(whole[part]) for part in parts)
+    assert len(found) == len(whole) - len(parts) + inside
+
+
+def test_an_answer_holds_all_that_its_run_can_be_repeated_from(tmp_path: Path) -> None:
+    wanted = replace(tiny("glyphs-fewshot"), estimator="rws", seed=5)
+    run = fit(wanted, tmp_path / "run")
+    evaluation = nll(open_subject(run), EpisodeQuestion(episodes=1, samples=2))
+    about = json.loads(json.dumps(evaluation.about))["model"]
+    assert settings_from(about["settings"]) == run.settings()
+    assert about["preset"] == "glyphs-fewshot"
+    assert about["overrides"] == {
+        "model.maps": 8, "model.hidden": [8], "model.latent": 4, "model.matching": 8, "episode.classes": 2,
+        "episode.targets": 2, "episode.shots": 3, "estimator": "rws", "updates": 2, "seed": 5, "threads": 1,
+        "log_every": 1, "validate_every": 2, "picture_minutes": 0.0,
+    }  # fmt: skip
+
+
+def test_a_run_that_has_slept_counts_both_kinds_of_updates(tmp_path: Path) -> None:
+    run = fit(small(updates=8, sleep=SLEEP), tmp_path / "run")
+    subject = open_subject(run)
+    about = subject.about["model"]
+    assert (about["updates"], about["sleep_updates"]) == (6, 2)
+    assert subject.model.config.tied  # the model of the end of the sleep
+    evaluation = nll(subject, EpisodeQuestion(episodes=1, samples=2))
+    said = title({"evaluation": "nll", **evaluation.about})
+    assert said == "small, 6 updates and 2 asleep, on glyphs test, K = 2, protocol disjoint"
+
+
+def test_a_run_that_has_not_slept_says_nothing_of_sleep(tmp_path: Path) -> None:
+    run = fit(small(updates=6), tmp_path / "run")
+    about = open_subject(run).about
+    assert (about["model"]["updates"], about["model"]["sleep_updates"]) == (6, 0)
+    assert about["model"]["hours"] == round(read_progress(run.checkpoint_file).seconds / 3600, 4)
+    assert title({"evaluation": "samples", **about}) == "small, 6 updates, on glyphs test"
+
+
+@pytest.mark.parametrize(
+    ("updates", "minutes", "slept", "counted"),
+    [
+        (8, 0.0, Progress(7, 7200.0, 6, 0.75), False),
+        (8, 0.0, Progress(8, 7200.0, 6, 0.75), True),
+        (NEVER, 120.5, Progress(8, 7200.0, 6, 0.75), False),
+        (NEVER, 120.0, Progress(8, 7200.0, 6, 0.75), True),
+    ],
+    ids=["updates left", "updates done", "minutes left", "minutes over"],
+)
+def test_a_sleep_counts_when_it_is_complete(
+    updates: int, minutes: float, slept: Progress, counted: bool, tmp_path: Path
+) -> None:
+    run = fit(small(updates=6), tmp_path / "run")
+    awake = read_progress(run.checkpoint_file)
+    save_checkpoint(run.sleep_file, slept, {}, [], torch.zeros(1))
+    about = of_model(run, small(updates=updates, minutes=minutes, sleep=SLEEP))
+    assert (about["updates"], about["sleep_updates"]) == (6, 2 if counted else 0)
+    assert about["hours"] == (2.0 if counted else round(awake.seconds / 3600, 4))
