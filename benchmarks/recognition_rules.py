@@ -1,4 +1,4 @@
-"""Which α and β make the probabilities of recognition true, on classes that no training has seen.
+"""Which α, β and κ make the probabilities of recognition true, on classes that no training has seen.
 
     python -m benchmarks.recognition_rules MODEL results/recognition-rules.json
 
@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,17 @@ from vma.addressing import class_mass
 from vma.data import load_dataset
 from vma.data.dataset import Dataset
 from vma.episodes import EpisodeSampler
-from vma.evaluation.calibration import LEAST, CalibrationQuestion, of_forecasts
+from vma.evaluation.calibration import LEAST, of_forecasts
 from vma.files import write_atomically
 from vma.use import TrainedModel, load
 from vma.use.keyed import KeyedMemory
 from vma.use.recognition import FEW, Rule, log_likelihoods
 
-HELD_OUT, TARGETS, SAMPLES, SEED = 60, 600, 8, 0
-ALPHAS, BETAS = (0.0, 0.5, 0.75, 1.0, 1.5), (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 1.0)
-RULES = [Rule(FEW, alpha, beta) for alpha in ALPHAS for beta in BETAS]
+HELD_OUT, TARGETS, SAMPLES, SEED = 60, 400, 8, 0
+TASKS = ((5, 1), (5, 5), (20, 1), (20, 2), (20, 5), (20, 10))
+ALPHAS, BETAS = (0.0, 0.6, 0.8, 1.0, 1.2), (0.0, 0.05, 0.1, 0.15, 0.25, 0.4, 1.0)
+KAPPAS = (0.0, 0.2, 0.4, 0.6)
+RULES = [Rule(FEW, *each) for each in product(ALPHAS, BETAS, KAPPAS)]
 
 
 def held_out_classes() -> Dataset:
@@ -52,7 +55,8 @@ def ask(model: TrainedModel, data: Dataset, ways: int, shots: int) -> dict[str, 
         log_p = log_p + log_likelihoods(keyed, episode.targets, SAMPLES, noise, proposed)
         for rule, forecasts in zip(RULES, said, strict=True):
             shares = log_q.scatter(1, proposed, rule.pool(best, log_p)).exp().double()
-            forecasts += forecasts_of(class_mass(shares, episode.memory_labels, ways), episode.target_labels)
+            sharp = rule.sharpen(shares, episode.memory_labels.tolist())
+            forecasts += forecasts_of(class_mass(sharp, episode.memory_labels, ways), episode.target_labels)
     return {"ways": ways, "shots": shots, "targets": len(said[0]), "rules": [numbers(f) for f in said]}
 
 
@@ -64,16 +68,18 @@ def forecasts_of(mass: Float[Tensor, "batch classes"], labels: Tensor) -> list[d
     return [{"probability": p, "right": hit, "log_prob": log, "milliseconds": 0.0} for p, hit, log in rows]
 
 
-def numbers(forecasts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Accuracy, calibration error and log-probability."""
+def numbers(forecasts: list[dict[str, Any]]) -> dict[str, float]:
+    """Accuracy, log-probability of the right class and calibration error."""
     found = of_forecasts(forecasts)
-    return {name: found[name] for name in ("accuracy", "calibration_error", "error_by_chance", "log_prob")}
+    values = (found["accuracy"]["value"], found["log_prob"]["value"], found["calibration_error"])
+    names = ("accuracy", "log_prob", "calibration_error")
+    return {name: round(value, 5) for name, value in zip(names, values, strict=True)}
 
 
 def overall(tasks: list[dict[str, Any]], place: int) -> dict[str, Any]:
     """One rule over all tasks: the mean log-probability of the right class, and the largest calibration error."""
     own = [task["rules"][place] for task in tasks]
-    log_prob = sum(each["log_prob"]["value"] for each in own) / len(own)
+    log_prob = round(sum(each["log_prob"] for each in own) / len(own), 5)
     worst = max(each["calibration_error"] for each in own)
     return {**asdict(RULES[place]), "log_prob": log_prob, "calibration_error": worst}
 
@@ -82,7 +88,7 @@ def main(model: Path, out: Path) -> None:
     """All tasks, the best rule with and without q(a|x), and the JSON."""
     torch.set_num_threads(1)
     trained, data, began = load(model), held_out_classes(), time.monotonic()
-    tasks = [ask(trained, data, *task) for task in CalibrationQuestion().tasks]
+    tasks = [ask(trained, data, *task) for task in TASKS]
     rules = [overall(tasks, place) for place in range(len(RULES))]
     best = {
         name: max(

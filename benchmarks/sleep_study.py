@@ -68,6 +68,8 @@ ASLEEP = {
     "probabilities instead of black and white": sleeping(binary=False),
     "32 classes × 4": sleeping(classes=(32,)),
     "8, 32 and 96 classes × 2 in turn": sleeping(classes=(8, 32, 96), shots=2),
+    "warps and turns, 64 dreams": sleeping(strength(1.0, turns=True), dreams=64),
+    "warps and turns, 8 and 32 classes × 4 in turn": sleeping(strength(1.0, turns=True), classes=(8, 32)),
 }
 
 

@@ -94,7 +94,8 @@ def test_what_is_measured_is_what_recognise_says() -> None:
     episode = trial_draw(about.dataset, 3, 2, 5)(0).tensors()
     keyed = KeyedMemory.of(about.model, episode.memory)
     for name, (said,) in row["rules"].items():
-        share = shares(keyed, episode.targets.double(), RULES[name], 2, about.generator(5, 0))[0]
+        classes, x = episode.memory_labels.tolist(), episode.targets.double()
+        share = shares(keyed, classes, x, RULES[name], 2, about.generator(5, 0))[0]
         mass = torch.stack([share[episode.memory_labels == c].sum() for c in range(3)])
         label = int(episode.target_labels)
         assert said["probability"] == pytest.approx(float(mass.max()))

@@ -68,6 +68,7 @@ def test_a_perfect_model_lies_on_the_log_c_line() -> None:
         assert p["line"] == pytest.approx(p["nll"]["value"], abs=1e-9)
         assert p["rise"]["value"] == pytest.approx(math.log(p["classes"]), abs=1e-9)
         assert p["own_class_mass"]["value"] == pytest.approx(1.0)
+        assert p["own_class_first"]["value"] == 1.0
         assert p["kl_a"]["value"] == pytest.approx(math.log(p["classes"]), abs=1e-9)
 
 

@@ -97,6 +97,7 @@ BRIEF = {
     "shots": ["--shots", "1", "2", "--classes", "10", "--samples", "2"],
     "classify": ["--tasks", "2", "1", "3", "1", "--trials", "4", "--samples", "1"],
     "calibration": ["--tasks", "2", "1", "--trials", "3", "--rules", "joined", "address", "--samples", "1"],
+    "novelty": ["--episodes", "2", "--classes", "2", "--absent", "1", "--shots", "2", "--samples", "2"],
     "posterior": ["--episodes", "2", "--classes", "2", "--shots", "2", "--samples", "2"],
     "samples": ["--rows", "2", "--samples", "2"],
 }

@@ -86,7 +86,10 @@ def test_figure_5a_shows_nll_the_log_c_line_and_the_paired_rise() -> None:
     points = answers["vma"]["results"]["points"]
     assert [point["line"] for point in points] in lines(figure)
     assert points[-1]["line"] - points[0]["line"] == pytest.approx(math.log(4), abs=1e-3)
-    assert [axes.get_xscale() for axes in figure.axes] == ["log", "log"]
+    for key in ("vma", "vma 16"):
+        points = answers[key]["results"]["points"]
+        assert [point["own_class_mass"]["value"] for point in points] in lines(figure)
+    assert [axes.get_xscale() for axes in figure.axes] == ["log", "log", "log"]
     for word in ("VMA, 1 a class, after 4 updates", "soft attention, 2 a class", "VAE, no memory", "log C"):
         assert word in words(figure)
 
@@ -94,7 +97,11 @@ def test_figure_5a_shows_nll_the_log_c_line_and_the_paired_rise() -> None:
 def test_figure_5a_without_its_baselines() -> None:
     answers = {key: value for key, value in GOLDEN["fig5a-classes"].items() if key.startswith("vma")}
     assert "soft" not in words(draw("fig5a-classes", answers))
-    assert len(EXPERIMENTS["fig5a-classes"].rows(answers)) == 7
+    rows = EXPERIMENTS["fig5a-classes"].rows(answers)
+    assert len([row for row in rows if "NLL" in row.what]) == 7
+    points = answers["vma"]["results"]["points"]
+    found = [row.value for row in rows if "mass of q(a|x)" in row.what][: len(points)]
+    assert found == [point["own_class_mass"]["value"] for point in points]
 
 
 def test_figure_5b_has_the_vae_at_zero() -> None:

@@ -131,10 +131,11 @@ def test_interrupted_asleep_the_model_is_still_the_one_awake(tmp_path: Path) -> 
 
 def test_a_run_made_before_can_be_given_a_sleep(tmp_path: Path) -> None:
     run = fit(small(updates=12), tmp_path / "run")
-    before, checkpoint = load_file(run.model_file), run.checkpoint_file.read_bytes()
+    before, checkpoint = load_file(run.model_file), load_file(run.checkpoint_file)
     let_sleep(str(run.folder), "--updates", "9", "--sleep.dreams", "16", "--sleep.matching", "anew")
     after = load_file(run.model_file)
-    assert run.checkpoint_file.read_bytes() == checkpoint
+    assert all(value.equal(checkpoint[name]) for name, value in load_file(run.checkpoint_file).items())
+    assert read_progress(run.checkpoint_file).update == 12
     kept = generative(after)
     assert [name for name in kept if not kept[name].equal(before[name])] == []
     assert not after["addressing.key.1.0.weight"].equal(before["addressing.key.1.0.weight"])
@@ -177,7 +178,7 @@ def test_matching_networks_are_kept_or_started_anew() -> None:
 
 def test_asleep_q_learns_where_its_dreams_came_from() -> None:
     """Of a model that dreams its items as they are, q(a|x) finds nearly all dreams again."""
-    phase = asleep(0, 1)
+    phase = asleep(0, 1, sleepy(warps=strength(0.0), sleep=replace(SLEEP, dreams=64)))
     phase.dreamer.ink = lambda memory, a, noise: memory.read(a)  # type: ignore[method-assign]
     first = phase.backward(0, 0.0)
     for update in range(150):
@@ -245,6 +246,17 @@ def test_a_time_budget_is_shared_out() -> None:
         with_sleep(small(), awake, replace(options, updates=0))
 
 
+def test_a_run_whose_rate_has_fallen_is_not_made_longer(tmp_path: Path) -> None:
+    run = fit(small(updates=6), tmp_path / "run")
+    with pytest.raises(InputError, match="end of its falling rate"):
+        resume(Resume(run.folder, updates=12))
+    assert latest_progress(run).update == 6
+
+
+def test_resuming_with_the_same_settings_leaves_no_trace_in_the_history(slept: Run, tmp_path: Path) -> None:
+    assert "history" not in fit(sleepy(), slept.folder, resume=True).record()
+
+
 def test_a_run_that_sleeps_is_not_trained_longer_awake(slept: Run) -> None:
     with pytest.raises(InputError, match="has fallen asleep"):
         resume(Resume(slept.folder, updates=100))
@@ -288,8 +300,8 @@ def gradient_asleep(rank: int, meeting: Path, result: Path) -> None:
     dist.destroy_process_group()
 
 
-def asleep(rank: int, world: int) -> Asleep:
-    settings, here = sleepy(), Processes(rank, world, CPU)
+def asleep(rank: int, world: int, settings: TrainSettings | None = None) -> Asleep:
+    settings, here = settings or sleepy(), Processes(rank, world, CPU)
     torch.manual_seed(0)
     return Asleep(VMA(settings.model), settings, open_streams(settings, None, rank, world), here)
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,9 @@ from vma.errors import InputError
 from vma.use import Norm, Recollection, TrainedModel
 from vma.use.imagination import any_directions, around, main_directions
 from vma.use.keyed import KeyedMemory
+from vma.use.novelty import Rule, norm_of, t_limit
 from vma.use.recognition import log_likelihoods
-from vma.use.scores import comparable, limit_of, log_p, own_log_p, score, usual_surprise
+from vma.use.scores import comparable, log_p, nearest_angle, own_log_p, score, usual
 
 LABELS = ["a", "b", "a", "c", "b"]
 
@@ -221,39 +223,68 @@ def test_a_score_is_below_the_exact_log_marginal(tmp_path: Path) -> None:
     assert few.mean() < exact + SIGMAS * few.std() / math.sqrt(len(few))
 
 
-def test_the_usual_surprise_leaves_each_item_out(memory: Recollection) -> None:
-    model, surprises = memory.keyed.model, []
+def test_what_is_usual_leaves_each_item_out_and_then_its_class(memory: Recollection) -> None:
+    model, known, new = memory.keyed.model, [], []
     for i in (0, 1, 2, 4):  # the only c has no other of its kind
-        x, others = memory.items[i : i + 1], plain(memory.forget(i))
-        left_out = model.bound(x, others, 5, generator=seeded())
-        surprises.append(float(left_out / model.bound(x, Memory(x), 5, generator=seeded())))
-    norm = memory.norm(samples=5)
-    assert norm.typical == pytest.approx(np.median(surprises))
-    assert norm.limit == pytest.approx(np.mean(surprises) + 2 * np.std(surprises, ddof=1))
+        x = memory.items[i : i + 1]
+        own = model.bound(x, Memory(x), 5, generator=seeded())
+        for rows, gone in ((known, [i]), (new, [j for j in range(5) if LABELS[j] == LABELS[i]])):
+            rest = memory.forget(gone)
+            left_out = model.bound(x, plain(rest), 5, generator=seeded())
+            rows.append((float(left_out / own), nearest_angle(rest.keyed, x[0])))
+    norm, expected = memory.norm(samples=5), norm_of(np.array(known), np.array(new))
+    assert norm.rule is not None
+    assert expected.rule is not None
+    assert asdict(norm.rule) == pytest.approx(asdict(expected.rule), rel=1e-5)
+    assert norm.typical == pytest.approx(np.median([surprise for surprise, _ in known]))
     (found,) = memory.score(TARGETS[0], samples=5)
     own = own_log_p(memory.keyed, memory.items.new_tensor(TARGETS[0]), 5, 0)
-    assert found.threshold == pytest.approx(norm.limit * own)
+    assert found.threshold == pytest.approx(norm.rule.largest_surprise(found.angle) * own)
     assert found.typical == pytest.approx(norm.typical * own)
+    assert found.p_value == pytest.approx(norm.rule.p_value(found.surprise, found.angle))
     assert found.novel == (found.log_p < found.threshold)
+
+
+def test_the_angle_is_to_the_nearest_key_in_use(memory: Recollection) -> None:
+    x = memory.items.new_tensor(TARGETS[0])
+    query = memory.keyed.model.addressing.query
+    assert query is not None
+    with torch.no_grad():
+        cosines = torch.cosine_similarity(query(x[None]), memory.keyed.keys)
+    mask = torch.ones(5, dtype=torch.bool)
+    close(nearest_angle(memory.keyed, x), cosines.max().arccos())
+    mask[cosines.argmax()] = False
+    close(nearest_angle(memory.keyed.only(mask), x), cosines[mask].max().arccos())
 
 
 def test_novelty_is_more_surprise_than_the_limit(memory: Recollection) -> None:
     x = memory.items.new_tensor(TARGETS[0])
-    surprise = log_p(memory.keyed, x, 4, 0) / own_log_p(memory.keyed, x, 4, 0)
+    surprise, angle = (
+        log_p(memory.keyed, x, 4, 0) / own_log_p(memory.keyed, x, 4, 0),
+        nearest_angle(memory.keyed, x),
+    )
     for limit, novel in ((surprise * 0.99, True), (surprise * 1.01, False)):
-        found = score(memory.keyed, x, Norm(1.0, limit), 4, 0)
+        rule = Rule(surprise=1.0, angle=2.0, offset=limit + 2 * angle - t_limit(0.05, 8), freedom=8)
+        found = score(memory.keyed, x, Norm(1.0, rule), 4, 0)
         assert found.novel is novel
+        assert found.threshold == pytest.approx(limit * found.log_p / surprise)
         assert found.surprise == pytest.approx(surprise)
 
 
-def test_the_usual_surprise_is_computed_once(memory: Recollection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_is_as_novel_whatever_is_asked_with_it(memory: Recollection) -> None:
+    together = memory.score(TARGETS, samples=3)
+    assert together == memory.score(TARGETS[::-1].copy(), samples=3)[::-1]
+    assert together[1:2] == memory.score(TARGETS[1], samples=3)
+
+
+def test_what_is_usual_is_computed_once(memory: Recollection, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def counted(*arguments: object) -> Norm:
         calls.append(arguments)
-        return usual_surprise(*arguments)  # type: ignore[arg-type]
+        return usual(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("vma.use.recollection.usual_surprise", counted)
+    monkeypatch.setattr("vma.use.recollection.usual", counted)
     for _ in range(3):
         memory.score(TARGETS, samples=3)
     assert len(calls) == 1
@@ -266,19 +297,17 @@ def test_few_items_give_no_novelty_and_say_why(model: TrainedModel) -> None:
     for labels, reason in (
         (None, "4 or more items; this memory has 3"),
         (["a", "a", "b"], "4 or more items that share their label with another; this memory has 2"),
+        (["a", "b", "c"], "4 or more items that share their label with another; this memory has 0"),
     ):
         (found,) = model.remember(drawings(3, SIZE), labels).score(TARGETS[0], samples=2)
-        assert (found.novel, found.threshold, found.typical) == (None, None, None)
+        assert (found.novel, found.p_value, found.threshold, found.typical) == (None, None, None, None)
         assert reason in found.reason
         assert math.isfinite(found.log_p)
 
 
-def test_which_items_are_compared_and_where_the_limit_lies() -> None:
+def test_which_items_are_compared() -> None:
     assert comparable((None, None, None)) == [0, 1, 2]
     assert comparable(("a", None, "b", "a", "c", "c")) == [0, 3, 4, 5]
-    many = np.arange(1.0, 102.0)
-    assert limit_of(many) == pytest.approx(96.0)
-    assert limit_of(many[:10]) == pytest.approx(many[:10].mean() + 2 * many[:10].std(ddof=1))
 
 
 def test_explaining_is_the_decomposition_of_the_bound(memory: Recollection) -> None:

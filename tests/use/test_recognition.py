@@ -1,7 +1,7 @@
 """The rules of recognition: what they have in common, and where one becomes another."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -32,7 +32,8 @@ def x() -> Tensor:
 
 
 def found(keyed: KeyedMemory, x: Tensor, rule: Rule) -> Tensor:
-    return shares(keyed, x, rule, SAMPLES, torch.Generator().manual_seed(1))
+    classes = [i % 5 for i in range(len(keyed))]
+    return shares(keyed, classes, x, rule, SAMPLES, torch.Generator().manual_seed(1))
 
 
 def log_joint(keyed: KeyedMemory, x: Tensor) -> Tensor:
@@ -83,14 +84,26 @@ def test_few_proposals_share_their_mass_by_both_and_the_others_keep_q(
     assert (got - q).abs().max() > 1e-3
 
 
+def test_several_items_of_a_class_are_several_witnesses(memory: Recollection, x: Tensor) -> None:
+    """With four items of each class, p(c|x) is to the power of 4^κ, and shares within a class stay as they are."""
+    flat, sharp = (found(memory.keyed, x, Rule(7, 0.8, 0.1, kappa)) for kappa in (0.0, 0.5))
+    before, after = (each.unflatten(1, (4, 5)) for each in (flat, sharp))
+    expected = before.sum(1) ** 2 / (before.sum(1) ** 2).sum(1, keepdim=True)
+    torch.testing.assert_close(after.sum(1), expected)
+    torch.testing.assert_close(after / after.sum(1, keepdim=True), before / before.sum(1, keepdim=True))
+    alone = Rule(7, 0.8, 0.1, 0.5).sharpen(flat, range(20))
+    torch.testing.assert_close(alone, flat)
+
+
 @pytest.mark.parametrize("name", RULES)
 def test_items_that_cannot_be_read_get_nothing(name: str, memory: Recollection, x: Tensor) -> None:
     mask = torch.arange(20) % MASKED != 0
     got = found(memory.keyed.only(mask), x, RULES[name])
     assert (got[:, ~mask] == 0).all()
     torch.testing.assert_close(got.sum(1), torch.ones(len(x)))
-    alone = found(memory.keyed.keep(mask.nonzero().squeeze(1)), x, RULES[name])
-    torch.testing.assert_close(got[:, mask], alone)
+    kept = replace(RULES[name], kappa=0.0)
+    alone = found(memory.keyed.keep(mask.nonzero().squeeze(1)), x, kept)
+    torch.testing.assert_close(found(memory.keyed.only(mask), x, kept)[:, mask], alone)
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -39,7 +39,7 @@ class CalibrationQuestion:
     """
 
     tasks: tuple[tuple[int, int], ...] = ((5, 1), (5, 5), (20, 1), (20, 5))
-    trials: int = 400
+    trials: int = 1000
     rules: tuple[str, ...] = tuple(RULES)
     samples: int = 8
     seed: int = 0
@@ -102,10 +102,11 @@ def forecast(
     Labels are counted from another number at each step: a rule that cannot choose is right by chance only.
     """
     x, source = episode.targets.to(keyed.keys), subject.generator(question.seed, step)
+    labels = (episode.memory_labels.cpu() + step) % ways
     began = time.process_time()  # of this process alone, whatever else the machine is doing
-    share = shares(keyed, x, rule(name), question.samples, source).double().cpu()
+    share = shares(keyed, labels.tolist(), x, rule(name), question.samples, source).double().cpu()
     seconds = time.process_time() - began
-    mass = class_mass(share, (episode.memory_labels.cpu() + step) % ways, ways)[0].clamp(LEAST, 1.0)
+    mass = class_mass(share, labels, ways)[0].clamp(LEAST, 1.0)
     label = (int(episode.target_labels) + step) % ways
     return {
         "probability": float(mass.max()),

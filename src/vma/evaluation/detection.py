@@ -1,4 +1,4 @@
-"""The figure of `novelty`: known and new targets apart, the curves of all measures, and whether a promise is kept."""
+"""The figure of `novelty`: how far apart known and new targets are, the curve of every measure, a promise kept."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ COLOURS = {"joined": INK, "angle": TEAL, "surprise": BLUE, "entropy": "#b0325a",
 
 def draw_detection(found: dict[str, Any]) -> bytes:
     """Three panels: how far apart known and new are, what is found at each share of false alarms, the promise."""
-    figure, results = new_figure(9.6, 3.7), found["results"]
+    figure, results = new_figure(9.6, 3.6), found["results"]
     left, middle, right = figure.subplots(1, 3, gridspec_kw={"width_ratios": (1.25, 1, 1)})
-    figure.subplots_adjust(left=0.012, right=0.985, top=0.9, bottom=0.265, wspace=0.2)
+    figure.subplots_adjust(left=0.012, right=0.98, top=0.91, bottom=0.245, wspace=0.2)
     draw_apart(left, results, found["level"])
-    draw_curves(middle, results, found["level"])
+    draw_curves(middle, results)
     draw_promise(right, results, found["level"])
     sign(figure, found)
     return png(figure)
@@ -26,32 +26,32 @@ def draw_detection(found: dict[str, Any]) -> bytes:
 
 def draw_apart(axes: Axes, results: dict[str, Any], level: float) -> None:
     """Histograms of the joined measure of known and of new targets, and the threshold between them."""
-    edges, limit = np.array(results["histogram"]["edges"]), results["limit"]
+    edges = np.array(results["histogram"]["edges"])
     for name, colour in (("known", TEAL), ("new", AMBER)):
         counts = np.array(results["histogram"][name], dtype=float)
         axes.stairs(counts / counts.sum(), edges, fill=True, color=colour, alpha=0.55)
         axes.stairs(counts / counts.sum(), edges, color=colour, linewidth=1.2)
-    dress(axes, "How unusual targets are, given the memory")
-    top = axes.get_ylim()[1] * 1.16
-    axes.axvline(limit, color=INK, linewidth=1)
-    axes.text(limit + 0.15, top * 0.985, "novel →", fontsize=8, color=INK, va="top")
-    said = (("of a class in memory", "false_alarms", TEAL), ("of another class", "found", AMBER))
-    for line, (words, key, colour) in enumerate(said):
-        share = f"{words}: {100 * results[key]['value']:.0f} % novel"
-        axes.text(0.985, 0.86 - 0.075 * line, share, color=colour, fontsize=8.5, weight="bold", ha="right",
-                  transform=axes.transAxes)  # fmt: skip
-    axes.set(ylim=(0, top), xlim=(edges[0], edges[-1]), yticks=[])
-    label(axes, f"surprise and angle, joined (p = {100 * level:.0f} % at the line)")
+    dress(axes, "How unusual an image is for its memory")
+    axes.set(ylim=(0, axes.get_ylim()[1] * 1.3), xlim=(edges[0], edges[-1]), yticks=[])
+    axes.axvline(results["limit"], color=INK, linewidth=1)
+    said = [("→ called novel, of images", INK)]
+    for words, key, colour in (
+        ("of classes in memory", "false_alarms", TEAL),
+        ("of other classes", "found", AMBER),
+    ):
+        said.append((f"{words}: {100 * results[key]['value']:.1f} %", colour))
+    for line, (words, colour) in enumerate(said):
+        axes.annotate(words, (results["limit"], 1), (5, -5 - 13 * line), xycoords=("data", "axes fraction"),
+                      textcoords="offset points", va="top", fontsize=8, color=colour, weight="bold")  # fmt: skip
+    label(axes, f"surprise and angle, joined; at the line, p = {100 * level:.0f} %")
 
 
-def draw_curves(axes: Axes, results: dict[str, Any], level: float) -> None:
+def draw_curves(axes: Axes, results: dict[str, Any]) -> None:
     """Share of new targets found over the share of false alarms, for each measure, with the area under it."""
     for name, text in reversed(MEASURES.items()):
-        area = results["areas"][name]["value"]
+        words = f"{results['areas'][name]['value']:.3f}  {text}"
         width = 2.2 if name == "joined" else 1.1
-        axes.plot(
-            LEVELS, results["curves"][name], color=COLOURS[name], linewidth=width, label=f"{area:.3f}  {text}"
-        )
+        axes.plot(LEVELS, results["curves"][name], color=COLOURS[name], linewidth=width, label=words)
     axes.plot([0, 1], [0, 1], color=LINE, linewidth=1, linestyle=(0, (4, 3)))
     axes.plot(results["false_alarms"]["value"], results["found"]["value"], "o", color=INK, markersize=6,
               markeredgecolor="white")  # fmt: skip
@@ -74,7 +74,7 @@ def draw_promise(axes: Axes, results: dict[str, Any], level: float) -> None:
     axes.fill_between(levels, low, high, color=TEAL, alpha=0.18, linewidth=0)
     axes.plot(levels, value, color=TEAL, linewidth=1.8)
     axes.plot(level, results["false_alarms"]["value"], "o", color=INK, markersize=6, markeredgecolor="white")
-    dress(axes, "False alarms: got, over promised")
+    dress(axes, "False alarms: real, over promised")
     in_percent(axes, top, 0.05)
     axes.set_xlim(0, levels[-1])
     label(axes, "p-value below which an image is called novel")

@@ -33,7 +33,7 @@ EDGES = np.arange(-4, 12.5, 0.5)  # of the histogram
 
 @dataclass(frozen=True)
 class NoveltyQuestion:
-    """How well targets of absent classes are told from known ones, and the errors at the threshold that a user gets.
+    """How well targets of absent classes are told from known ones, and the errors at a user's own threshold.
 
     Attributes:
         episodes: Number of episodes, each with a memory of its own.

@@ -12,7 +12,7 @@ from vma.data import load_dataset
 from vma.data.dataset import Dataset
 from vma.models import GenerativeModel
 from vma.storage import load_model
-from vma.training.checkpoint import Progress, read_progress
+from vma.training.checkpoint import Progress, is_at_its_end, read_progress
 from vma.training.presets import PRESETS
 from vma.training.runs import Run
 from vma.training.settings import EpisodeSettings, TrainSettings
@@ -99,11 +99,6 @@ def complete_sleep(run: Run, settings: TrainSettings) -> Progress | None:
         return None
     progress = read_progress(run.sleep_file)
     return progress if is_at_its_end(progress, settings) else None
-
-
-def is_at_its_end(progress: Progress, settings: TrainSettings) -> bool:
-    """Whether the updates or the minutes of the settings are used up."""
-    return progress.update >= settings.updates or 0 < 60 * settings.minutes <= progress.seconds
 
 
 def overrides(settings: TrainSettings) -> dict[str, Any]:

@@ -12,9 +12,8 @@ import msgspec
 from vma.data.omniglot28 import CHARDATA
 from vma.data.sources import locate
 from vma.errors import InputError, unknown_name
-from vma.evaluation.subject import is_at_its_end
 from vma.reproduce.experiment import Needed, Scale
-from vma.training.checkpoint import latest_progress
+from vma.training.checkpoint import is_at_its_end, latest_progress
 from vma.training.presets import PRESETS
 from vma.training.runs import Run
 from vma.training.settings import NEVER, DataSettings, TrainSettings

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from vma.errors import InputError
 from vma.files import write_atomically
 from vma.training.runs import Run
+from vma.training.settings import TrainSettings
 
 FORMAT = "vma-checkpoint"
 
@@ -116,6 +117,11 @@ def read_progress(path: Path) -> Progress:
 def latest_progress(run: Run) -> Progress:
     """Where a run stands, awake or asleep."""
     return read_progress(run.sleep_file if run.sleep_file.exists() else run.checkpoint_file)
+
+
+def is_at_its_end(progress: Progress, settings: TrainSettings) -> bool:
+    """Whether the updates or the minutes of the settings are used up."""
+    return progress.update >= settings.updates or 0 < 60 * settings.minutes <= progress.seconds
 
 
 def below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

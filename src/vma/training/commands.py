@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from vma.errors import InputError, unknown_name
-from vma.training.checkpoint import Progress, latest_progress, read_progress
+from vma.training.checkpoint import Progress, is_at_its_end, latest_progress, read_progress
 from vma.training.presets import FAST_SLEEP, FAST_WARPS, PRESETS
 from vma.training.runs import Run, all_runs, default_root
 from vma.training.settings import NEVER, SleepSettings, TrainSettings
@@ -103,12 +103,24 @@ def resume(options: Resume) -> bool:
             f"The run {options.run} has fallen asleep, so it cannot be trained longer awake: "
             "start another one, or let it sleep again, for as long as you like, with 'vma sleep'."
         )
+    if (options.updates, options.minutes) != (None, None):
+        check_rate_can_go_on(run, settings)
     longer = replace(
         settings,
         updates=settings.updates if options.updates is None else options.updates,
         minutes=settings.minutes if options.minutes is None else options.minutes,
     )
     return train(longer, run, data=options.data, device=options.device, resume=True)
+
+
+def check_rate_can_go_on(run: Run, settings: TrainSettings) -> None:
+    """Refuse to lengthen a run whose rate has fallen to its end: it would rise again."""
+    done = run.checkpoint_file.exists() and is_at_its_end(read_progress(run.checkpoint_file), settings)
+    if done and settings.optimiser.schedule != "constant":
+        raise InputError(
+            f"The run {run.folder} has come to the end of its falling rate, which must not rise again: "
+            "start another one of the length that you want, or let this one sleep with 'vma sleep'."
+        )
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from vma.model import VMA
 from vma.models import GenerativeModel, build_model
 from vma.storage import save_model
 from vma.training.allocation import keep_memory
-from vma.training.checkpoint import Progress, describe, load_checkpoint, save_checkpoint
+from vma.training.checkpoint import Progress, describe, is_at_its_end, load_checkpoint, save_checkpoint
 from vma.training.phases import Asleep, Awake, NotFinite, Phase
 from vma.training.processes import Processes, processes
 from vma.training.runs import Run
@@ -135,8 +135,7 @@ class Trainer:
 
     def finished(self) -> bool:
         """Whether the updates or the minutes are used up, on any process."""
-        late = bool(self.settings.minutes) and self.seconds >= 60 * self.settings.minutes
-        return self.here.any(late or self.update >= self.settings.updates)
+        return self.here.any(is_at_its_end(Progress(self.update, self.seconds), self.settings))
 
     def progress(self) -> float:
         """Share of the run that is done, by updates or by time, whichever is further."""

@@ -66,11 +66,11 @@ class Run:
 
     def keep_settings(self, settings: TrainSettings) -> None:
         """Write down that the run goes on with these settings; what it had before stays in its history."""
-        record = self.record()
-        if record.get("settings") != msgspec.to_builtins(settings):
+        record, new = self.record(), json.loads(msgspec.json.encode(settings))
+        if record.get("settings") != new:
             before = {"settings": record.get("settings"), "until": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
             record["history"] = [*record.get("history", []), before]
-            record["settings"] = msgspec.to_builtins(settings)
+            record["settings"] = new
             write_atomically(self.settings_file, json.dumps(record, indent=1).encode())
 
     def settings(self) -> TrainSettings:

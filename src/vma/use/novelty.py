@@ -1,4 +1,4 @@
-"""Whether an image is of a class that memory does not hold, by what is usual for images of classes that it holds."""
+"""Whether an image is of a class that memory does not hold, by what is usual for images of those it holds."""
 
 import math
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""Which class an image is of: Σ_{a in c} p(a|x), from where the model looks, what it would draw there, or both."""
+"""Which class an image is of, by where the model looks, by what it would draw there, or by both."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,25 +14,28 @@ from vma.reads import Reads
 from vma.use.keyed import AT_ONCE, KeyedMemory
 
 TARGETS = 8  # targets at a time
-FEW = 16  # items that q(a|x) proposes; with twice as many nothing changes
+FEW = 16  # items that q(a|x) proposes; more of them change next to nothing
 
 
 @dataclass(frozen=True)
 class Rule:
-    """p(a|x) ∝ q(a|x)^α p̂(a|x)^β among the items of the largest q(a|x), where p̂(a|x) ∝ p(a) p(x|m_a).
+    """p(c|x) ∝ (Σ_{a in c} p(a|x))^γ with p(a|x) ∝ q(a|x)^α p̂(a|x)^β and γ = n^κ for n items of a class.
 
-    All other items keep their q(a|x), so that together the proposed ones get what q(a|x) gave them.
+    p̂(a|x) ∝ p(a) p(x|m_a) is asked for only where q(a|x) is largest; all other items keep their q(a|x).
 
     Attributes:
-        proposals: How many items are proposed; None for all.
+        proposals: Of how many items the likelihood is asked; None for all.
         alpha: α, the weight of where the model looks.
         beta: β, the weight of the likelihood. Log-likelihoods of hundreds of pixels differ by more than they know:
             with β = 1 the answer is far too sure.
+        kappa: κ. Several items of a class are several witnesses: with κ = 0 they are averaged, and the answer is
+            too modest; with κ = 1 they would be independent.
     """
 
     proposals: int | None
     alpha: float
     beta: float
+    kappa: float = 0.0
 
     def pool(
         self, log_q: Float[Tensor, "batch proposed"], log_p: Float[Tensor, "batch proposed"]
@@ -41,12 +44,23 @@ class Rule:
         weights = self.alpha * log_q + self.beta * log_p
         return weights.log_softmax(1) + log_q.logsumexp(1, keepdim=True)
 
+    def sharpen(
+        self, share: Float[Tensor, "batch memory"], classes: Sequence[Hashable]
+    ) -> Float[Tensor, "batch memory"]:
+        """p(a|x) (Σ_{b in c} p(b|x))^(γ − 1), normalised: as before within a class c, and to the γ between them."""
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(classes))}
+        index = torch.tensor([numbers[name] for name in classes], device=share.device)
+        mass = share.new_zeros(len(share), len(numbers)).index_add(1, index, share)
+        gamma = (len(classes) / len(numbers)) ** self.kappa
+        sharp = share * mass.pow(gamma - 1)[:, index]
+        return sharp / sharp.sum(1, keepdim=True)
 
-RULES = {  # α and β by benchmarks/recognition_rules.py, on classes that no training and no test has seen
-    "joined": Rule(FEW, 1.0, 0.1),
-    "address": Rule(0, 1.0, 0.0),
-    "proposals": Rule(FEW, 0.0, 0.3),
-    "likelihood": Rule(None, 0.0, 1.0),
+
+RULES = {  # α, β and κ by benchmarks/recognition_rules.py, on classes that no training and no test has seen
+    "joined": Rule(FEW, alpha=0.8, beta=0.1, kappa=0.4),
+    "address": Rule(0, alpha=1.0, beta=0.0),
+    "proposals": Rule(FEW, alpha=0.0, beta=0.25, kappa=0.4),
+    "likelihood": Rule(None, alpha=0.0, beta=1.0),
 }
 DEFAULT = "joined"
 
@@ -77,12 +91,25 @@ def rule(name: str) -> Rule:
 @torch.no_grad()
 def shares(
     keyed: KeyedMemory,
+    classes: Sequence[Hashable],
     x: Float[Tensor, "batch height width"],
     by: Rule,
     samples: int,
     generator: torch.Generator | None,
 ) -> Float[Tensor, "batch memory"]:
-    """p(a|x) of every item, by a rule; items that cannot be read have none."""
+    """What every item adds to the probability of its class, by a rule; items that cannot be read add nothing."""
+    share = item_shares(keyed, x, by, samples, generator)
+    return by.sharpen(share, classes) if by.kappa else share
+
+
+def item_shares(
+    keyed: KeyedMemory,
+    x: Float[Tensor, "batch height width"],
+    by: Rule,
+    samples: int,
+    generator: torch.Generator | None,
+) -> Float[Tensor, "batch memory"]:
+    """p(a|x) of every item, whatever its class."""
     log_q = keyed.posterior(x).log_probs
     if by.proposals == 0:
         return log_q.exp()

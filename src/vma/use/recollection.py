@@ -150,14 +150,14 @@ class Recollection:
         seed: int | None = 0,
         options: FolderOptions | None = None,
     ) -> list[Recognition]:
-        """p(c|x) = Σ_{a in c} p(a|x) of every image: the probability of each class, and the items that decided.
+        """p(c|x) of every image: how probable each class is, and the items that decided.
 
         Args:
             images: As for `TrainedModel.remember`.
-            by: What p(a|x) is. `joined`: q(a|x) proposes a few items, and their likelihood counts too, weakly;
-                its probabilities are the most reliable. `address`: q(a|x) alone, at once. `proposals`: q(a|x)
-                proposes and the likelihood decides, for a model that has not slept. `likelihood`:
-                p(a) p(x|m_a) of every item, by Bayes' rule; slow, and too sure of itself.
+            by: `joined`: q(a|x) proposes a few items, and their likelihood counts too, weakly; its probabilities
+                are the most reliable. `address`: the sum of q(a|x), at once. `proposals`: q(a|x) proposes and the
+                likelihood decides, for a model that has not slept. `likelihood`: the sum of p(a) p(x|m_a) over
+                every item, by Bayes' rule; slow, and too sure of itself.
             samples: Draws of z for each item whose likelihood is asked for.
             top: How many deciding items to name.
             seed: Of the draws.
@@ -165,7 +165,7 @@ class Recollection:
         """
         check_samples(samples, 1, "Recognising")
         x = self._targets(images, options)
-        found = shares(self.keyed, x, rule(by), samples, self.keyed.generator(seed))
+        found = shares(self.keyed, self.names, x, rule(by), samples, self.keyed.generator(seed))
         return [recognition(row, self.names, top) for row in found]
 
     def score(

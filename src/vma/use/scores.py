@@ -104,7 +104,7 @@ def measures(
     samples: int,
     seed: int | None,
 ) -> Measures:
-    """log p(m_i|M_i) / log p(m_i|{m_i}), and the angle, of each of `items`, with M_i the items in `given` for it."""
+    """log p(m_i|M_i) / log p(m_i|{m_i}), and the angle, of each of `items`; M_i are the items in its `given`."""
     rows = []
     for item, alone, mask in zip(items, own, given, strict=True):
         x, rest = keyed.memory.items[item], keyed.only(torch.tensor(mask, device=keyed.keys.device))

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vma.report.pictures import AMBER, BLUE, GREY, INK, TEAL, dress
-from vma.reproduce.rows import Answer, Answers, thousands
+from vma.reproduce.rows import Answer, Answers, length, thousands
 
 MODELS = {"vma": "VMA", "vae": "VAE, no memory", "soft-attention": "soft attention", "gmn": "GMN"}
 COLOURS = {"vma": TEAL, "vae": GREY, "soft-attention": AMBER, "gmn": BLUE}
@@ -87,7 +87,8 @@ def circumstances(answers: Answers) -> list[str]:
     single = [answer["model"] for answer in answers.values() if "model" in answer]
     runs = compared or [(model["preset"] or model["kind"], model) for model in single]
     words = [
-        f"{name}: {thousands(model['updates'])} updates{of_maps(model)}, {model['hours']:.2f} h."
+        f"{name}: {length(model['updates'], model.get('sleep_updates', 0))}{of_maps(model)}, "
+        f"{model['hours']:.2f} h."
         for name, model in runs
     ]
     data = [answer["data"] for answer in answers.values() if "data" in answer]

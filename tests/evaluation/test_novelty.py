@@ -1,0 +1,187 @@
+"""Novelty of a model that knows every class, and of rows whose areas and shares are known."""
+
+import io
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from tests.evaluation.perfect import CONFIG, COST, SIZE, code, coded, subject
+from tests.oracles import SIGMAS, small_mlp
+from vma import VMA, AddressDistribution, BoundTerms, InputError, Memory
+from vma.evaluation import NoveltyQuestion, novelty
+from vma.evaluation.detection import draw_detection
+from vma.evaluation.novelty import LEVELS, area, curve, flagged, histogram, split, summary
+from vma.evaluation.tables import table
+from vma.evaluation.units import Evaluation
+from vma.reads import Reads
+from vma.use.novelty import UNUSUAL, t_limit, t_tail
+
+CLASSES = 30
+
+
+class CodeKeys(nn.Module):
+    """A key that says which class an image is of, and a little about which image."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        lower = images.flatten(1)[:, SIZE * SIZE // 2 :]
+        return torch.cat((20 * one_hot(code(images), CLASSES).to(images), 2 * lower), dim=1)
+
+
+class Knowing(VMA):
+    """q(a|x) is nearly all on the items of x's class, and p(x|m_a) = exp(−COST) there, exp(−100) elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__(CONFIG)
+        self.addressing.key, self.addressing.query = CodeKeys(), CodeKeys()
+        self.addressing.prior_query = None
+
+    def terms_at(
+        self,
+        x: Tensor,
+        memory: Memory,
+        p_a: AddressDistribution,
+        q_a: AddressDistribution,
+        reads: Reads,
+        noise: Tensor,
+        **options: Any,
+    ) -> BoundTerms:
+        a = reads.addresses
+        right = code(x).unsqueeze(1) == code(memory.items)[a]
+        zero = torch.zeros(a.shape, dtype=x.dtype)
+        log_p_x = torch.where(right, zero - COST, zero - 100)
+        return BoundTerms(p_a.log_prob(a), q_a.log_prob(a), zero, zero, log_p_x, reads.log_mass)
+
+
+def answered(evaluation: Evaluation) -> dict[str, Any]:
+    rows = [evaluation.unit(i) for i in range(evaluation.units)]
+    about = {**evaluation.about, "model": {"preset": "", "kind": "vma", "updates": 3}}
+    data = {"name": "coded", "split": "built"}
+    return {"evaluation": "novelty", **about, "data": data, "results": evaluation.summary(rows)}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    question = NoveltyQuestion(episodes=3, classes=6, absent=5, shots=4, targets=3, samples=8)
+    return answered(novelty(subject(Knowing(), coded(CLASSES, 12)), question))
+
+
+def test_a_model_that_knows_every_class_flags_all_that_are_absent(found: dict[str, Any]) -> None:
+    results = found["results"]
+    for name in ("joined", "angle", "surprise", "nll"):
+        assert results["areas"][name]["value"] == 1.0
+    assert results["found"]["value"] == 1.0
+    assert results["missed"]["value"] == 0.0
+    assert results["false_alarms"]["value"] == 0.0
+    assert results["number_of_targets"] == 3 * (6 + 5) * 3
+    known, new = (sum(results["histogram"][name]) for name in ("known", "new"))
+    assert (known, new) == (3 * 6 * 3, 3 * 5 * 3)
+
+
+def test_the_table_and_the_figure_show_the_answer(found: dict[str, Any]) -> None:
+    shown = table(found)
+    assert shown.row_count == 8
+    assert "1.000" in list(shown.columns[1].cells)
+    assert "100.0%" in list(shown.columns[3].cells)
+    picture = Image.open(io.BytesIO(draw_detection(found)))
+    assert picture.size == (1536, 576)
+
+
+def test_an_episode_depends_on_its_number_alone() -> None:
+    torch.manual_seed(0)
+    question = NoveltyQuestion(episodes=2, classes=2, absent=2, shots=2, targets=2, samples=2)
+    model, dataset = VMA(CONFIG), coded(9, 6)
+    one, other = (novelty(subject(model, dataset), question) for _ in range(2))
+    assert [one.unit(0), one.unit(1)] == [other.unit(1), other.unit(0)][::-1]
+    assert one.unit(0) != one.unit(1)
+
+
+# Rows whose answer is known
+
+
+def row(known: np.ndarray, new: np.ndarray, freedom: float = 9.0) -> dict[str, Any]:
+    """An episode of which all measures are the given ones, known and new in turns."""
+    values, is_new = np.concatenate((known, new)), np.repeat((False, True), (len(known), len(new)))
+    order = np.random.default_rng(len(values)).permutation(len(values))
+    measure = values[order].tolist()
+    names = ("joined", "angle", "surprise", "entropy", "nll")
+    return {
+        **{name: measure for name in names},
+        "new": is_new[order].tolist(),
+        "p_value": [t_tail(t, freedom) for t in measure],
+        "limit": t_limit(UNUSUAL, freedom),
+    }
+
+
+def test_shares_and_areas_of_known_distributions() -> None:
+    """Known targets follow t, and new ones t + 3: 5 % false alarms, and P(t + 3 > limit) are found."""
+    draw = np.random.default_rng(0)
+    rows = [row(draw.standard_t(9, 100), 3 + draw.standard_t(9, 100)) for _ in range(20)]
+    results = summary(rows)
+    for key, expected in (("false_alarms", UNUSUAL), ("found", t_tail(results["limit"] - 3, 9))):
+        error = math.sqrt(expected * (1 - expected) / (20 * 100))
+        assert results[key]["value"] == pytest.approx(expected, abs=SIGMAS * error)
+        assert results[key]["error"] == pytest.approx(error, rel=0.6)
+        assert results[key]["low"] < results[key]["value"] < results[key]["high"]
+    assert results["missed"]["value"] == pytest.approx(1 - results["found"]["value"])
+    for promised in results["promised"]:
+        level = promised["level"]
+        error = math.sqrt(level * (1 - level) / (20 * 100))
+        assert promised["value"] == pytest.approx(level, abs=SIGMAS * error)
+    draws = draw.standard_t(9, (2, 100_000))
+    expected = float((draws[0] < draws[1] + 3).mean())
+    assert results["areas"]["joined"]["value"] == pytest.approx(
+        expected, abs=SIGMAS * (results["areas"]["joined"]["error"] + 0.5 / math.sqrt(100_000))
+    )
+
+
+def test_the_area_lies_under_the_curve() -> None:
+    draw = np.random.default_rng(1)
+    each = row(draw.normal(size=100), 1 + draw.normal(size=50))  # 100 known ones: a step for each level
+    heights = curve(each, "joined")
+    assert (np.diff(heights) >= 0).all()
+    assert heights[-1] == 1
+    assert float(np.trapezoid(heights, LEVELS)) == pytest.approx(area(each, "joined"), abs=0.5 / 100)
+    known, new = split(each, "joined")
+    limit = np.sort(known)[-10]
+    assert heights[10] == pytest.approx((new > limit).mean(), abs=2 / 50)
+    perfect = curve(row(np.zeros(4), np.ones(4)), "joined")
+    assert (perfect == 1).all()
+
+
+def test_values_beyond_the_histogram_are_counted_at_its_ends() -> None:
+    counts = histogram([row(np.array([-99.0, 0.1]), np.array([1e9, 5.2, 5.3]))])
+    assert (sum(counts["known"]), sum(counts["new"])) == (2, 3)
+    assert (counts["known"][0], counts["new"][-1]) == (1, 1)
+
+
+def test_an_error_of_a_share_counts_memories_not_targets() -> None:
+    alike = [row(np.full(50, value), np.full(50, 9.0)) for value in (0.0, 0.0, 0.0, 9.0)]
+    share = flagged(alike, UNUSUAL, new=False)
+    assert share["value"] == 0.25
+    assert share["error"] == pytest.approx(0.25)
+
+
+MISTAKES = {
+    "one item of a class": ({"shots": 1}, "shots must be 2 or more, not 1"),
+    "no absent class": ({"absent": 0}, "absent must be 1 or more, not 0"),
+    "a single pair": ({"classes": 1, "shots": 2}, "Novelty needs 4 or more items in memory"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_named(mistake: str) -> None:
+    options, message = MISTAKES[mistake]
+    with pytest.raises(InputError, match=message):
+        novelty(subject(VMA(CONFIG), coded(6, 6)), NoveltyQuestion(**options))
+
+
+def test_a_model_without_a_raw_memory_is_refused() -> None:
+    learned = VMA(small_mlp(height=SIZE, width=SIZE, learned_items=3))
+    with pytest.raises(InputError, match="Only a model with a raw memory"):
+        novelty(subject(learned, coded(6, 6)), NoveltyQuestion())
