@@ -30,8 +30,8 @@ from vma.use.recognition import FEW, Rule, log_likelihoods
 
 HELD_OUT, TARGETS, SAMPLES, SEED = 60, 400, 8, 0
 TASKS = ((5, 1), (5, 5), (20, 1), (20, 2), (20, 5), (20, 10))
-ALPHAS, BETAS = (0.0, 0.6, 0.8, 1.0, 1.2), (0.0, 0.05, 0.1, 0.15, 0.25, 0.4, 1.0)
-KAPPAS = (0.0, 0.2, 0.4, 0.6)
+ALPHAS, BETAS = (0.0, 0.6, 0.8, 1.0, 1.2), (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 1.0)
+KAPPAS = (0.0, 0.15, 0.3, 0.45)
 RULES = [Rule(FEW, *each) for each in product(ALPHAS, BETAS, KAPPAS)]
 
 

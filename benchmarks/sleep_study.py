@@ -47,7 +47,9 @@ TRIALS = 2000
 FAR = 1_000_000  # updates between two seeds: their episodes and dreams differ, their classes are the same
 Row = dict[str, Any]
 
-BASE = replace(PRESETS["omniglot-fewshot-4-fast"], sleep=SleepSettings(share=0.5), warps=strength(1.0))
+BASE = replace(
+    PRESETS["omniglot-fewshot-4-fast"], sleep=SleepSettings(share=0.5, dreams=128), warps=strength(1.0)
+)
 
 
 def sleeping(warps: WarpSettings | None = None, **changes: Any) -> TrainSettings:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.recipes import RECIPES, table
+from benchmarks.sleep_study import table as sleep_table
 
 from vma.bench.workload import TRAINED_ITEMS, TRAINED_PAIRS, TRAINED_READS, trained_pairs
 from vma.training.presets import PRESETS
@@ -166,3 +167,32 @@ def test_the_documents_state_the_speed_without_avx512() -> None:
         f"**Without Numba, which is optional, it is {row['speedup_of_layers_vs_textbook']:.2f} times**"
         in page
     )
+
+
+def answer(name: str) -> dict:
+    return json.loads((ROOT / f"results/{name}.json").read_text())
+
+
+def shares(name: str) -> list[str]:
+    return [f"{100 * task['by_address']['value']:.1f}" for task in answer(name)["results"]["tasks"]]
+
+
+def test_the_documents_state_what_a_sleep_gave() -> None:
+    notes, text = ((ROOT / name).read_text() for name in ("docs/lab-notes.md", "README.md"))
+    for name in ("sleep-classify", "sleep-classify-awake"):
+        assert " / ".join(shares(name)) in text
+        assert (answer(name)["trials"], answer(name)["data"]["split"]) == (2000, "45-5/test")
+    for name in ("sleep-classify-awake", "sleep-classify", "sleep-classify-alphabet", "sleep-background",
+                 "sleep-background-alphabet"):  # fmt: skip
+        assert f"| {' | '.join(shares(name))} | {name} |" in notes
+    for point in answer("sleep-classes")["results"]["points"]:
+        mass = plus_minus(point["own_class_mass"], 2)
+        assert f"| {point['classes']} | {plus_minus(point['nll'])} |" in notes
+        assert f"| {mass} | {point['own_class_first']['value']:.2f} |" in notes
+    for name in ("sleep-nll", "sleep-nll-awake"):
+        assert plus_minus(answer(name)["results"]["nll"], 2) in notes
+
+
+@pytest.mark.parametrize("name", ["sleep-study", "sleep-study-long", "wake-study"])
+def test_the_tables_of_the_sleep_study_are_the_measured_ones(name: str) -> None:
+    assert sleep_table(answer(name)["runs"]) in (ROOT / "docs/lab-notes.md").read_text()

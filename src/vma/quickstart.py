@@ -11,7 +11,7 @@ from vma.errors import InputError
 from vma.files import write_atomically
 from vma.model import VMA
 from vma.storage import load_model
-from vma.training.checkpoint import latest_progress, read_progress
+from vma.training.checkpoint import read_progress
 from vma.training.loop import train
 from vma.training.presets import PRESETS
 from vma.training.runs import Run, default_root
@@ -51,6 +51,7 @@ def small_settings(seed: int) -> TrainSettings:
         preset,
         model=replace(preset.model, maps=16, style="paper"),
         optimiser=replace(preset.optimiser, name="muon-kernels", warmup=50),
+        sleep=SleepSettings(),
         seed=seed,
         updates=20_000,
         log_every=10,
@@ -73,7 +74,7 @@ def report(folder: Path, with_memory: Run, without: Run, command: str) -> None:
     training = Training(
         updates=ours.update,
         vae_updates=theirs.update,
-        seconds=latest_progress(with_memory).seconds + theirs.seconds,
+        seconds=ours.seconds + theirs.seconds,
         classes=len(seen.classes) - with_memory.settings().data.held_out,
     )
     model, vae = load_model(with_memory.model_file), load_model(without.model_file)

@@ -16,13 +16,14 @@ from tests.oracles import SIGMAS, small_mlp
 from vma import VMA, AddressDistribution, BoundTerms, InputError, Memory
 from vma.evaluation import NoveltyQuestion, novelty
 from vma.evaluation.detection import draw_detection
-from vma.evaluation.novelty import LEVELS, area, curve, flagged, histogram, split, summary
+from vma.evaluation.novelty import LEVELS, MEASURES, area, curve, flagged, histogram, split, summary
 from vma.evaluation.tables import table
 from vma.evaluation.units import Evaluation
 from vma.reads import Reads
 from vma.use.novelty import UNUSUAL, t_limit, t_tail
 
 CLASSES = 30
+CODES = 2 ** (SIZE * SIZE // 2)  # of which turned images may have any
 
 
 class CodeKeys(nn.Module):
@@ -30,7 +31,7 @@ class CodeKeys(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         lower = images.flatten(1)[:, SIZE * SIZE // 2 :]
-        return torch.cat((20 * one_hot(code(images), CLASSES).to(images), 2 * lower), dim=1)
+        return torch.cat((20 * one_hot(code(images), CODES).to(images), 2 * lower), dim=1)
 
 
 class Knowing(VMA):
@@ -73,7 +74,7 @@ def found() -> dict[str, Any]:
 
 def test_a_model_that_knows_every_class_flags_all_that_are_absent(found: dict[str, Any]) -> None:
     results = found["results"]
-    for name in ("joined", "angle", "surprise", "nll"):
+    for name in ("joined", "angle", "odds", "surprise", "nll"):
         assert results["areas"][name]["value"] == 1.0
     assert results["found"]["value"] == 1.0
     assert results["missed"]["value"] == 0.0
@@ -85,7 +86,7 @@ def test_a_model_that_knows_every_class_flags_all_that_are_absent(found: dict[st
 
 def test_the_table_and_the_figure_show_the_answer(found: dict[str, Any]) -> None:
     shown = table(found)
-    assert shown.row_count == 8
+    assert shown.row_count == 9
     assert "1.000" in list(shown.columns[1].cells)
     assert "100.0%" in list(shown.columns[3].cells)
     picture = Image.open(io.BytesIO(draw_detection(found)))
@@ -109,9 +110,8 @@ def row(known: np.ndarray, new: np.ndarray, freedom: float = 9.0) -> dict[str, A
     values, is_new = np.concatenate((known, new)), np.repeat((False, True), (len(known), len(new)))
     order = np.random.default_rng(len(values)).permutation(len(values))
     measure = values[order].tolist()
-    names = ("joined", "angle", "surprise", "entropy", "nll")
     return {
-        **{name: measure for name in names},
+        **{name: measure for name in MEASURES},
         "new": is_new[order].tolist(),
         "p_value": [t_tail(t, freedom) for t in measure],
         "limit": t_limit(UNUSUAL, freedom),

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +23,19 @@ from vma.errors import InputError
 from vma.use import Norm, Recollection, TrainedModel
 from vma.use.imagination import any_directions, around, main_directions
 from vma.use.keyed import KeyedMemory
-from vma.use.novelty import Rule, norm_of, t_limit
+from vma.use.novelty import Measures, Rule, rule_of, t_limit
 from vma.use.recognition import log_likelihoods
-from vma.use.scores import comparable, log_p, nearest_angle, own_log_p, score, usual
+from vma.use.scores import (
+    comparable,
+    embedded,
+    log_p,
+    nearest_angle,
+    odds_of_turned,
+    own_log_p,
+    score,
+    turned_copies,
+    usual,
+)
 
 LABELS = ["a", "b", "a", "c", "b"]
 
@@ -229,43 +238,57 @@ def test_what_is_usual_leaves_each_item_out_and_then_its_class(memory: Recollect
         x = memory.items[i : i + 1]
         own = model.bound(x, Memory(x), 5, generator=seeded())
         for rows, gone in ((known, [i]), (new, [j for j in range(5) if LABELS[j] == LABELS[i]])):
-            rest = memory.forget(gone)
-            left_out = model.bound(x, plain(rest), 5, generator=seeded())
-            rows.append((float(left_out / own), nearest_angle(rest.keyed, x[0])))
-    norm, expected = memory.norm(samples=5), norm_of(np.array(known), np.array(new))
+            rest, copied = memory.forget(gone), [j for j in (0, 1, 2, 4) if j not in gone]
+            e, copies = embedded(rest.keyed, x[0]), turned_copies(memory.keyed, copied)
+            left_out = float(model.bound(x, plain(rest), 5, generator=seeded()) / own)
+            rows.append((left_out, nearest_angle(rest.keyed, e), odds_of_turned(rest.keyed, copies, e)))
+    norm, expected = memory.norm(samples=5), rule_of(np.array(known), np.array(new))
     assert norm.rule is not None
-    assert expected.rule is not None
-    assert asdict(norm.rule) == pytest.approx(asdict(expected.rule), rel=1e-5)
-    assert norm.typical == pytest.approx(np.median([surprise for surprise, _ in known]))
+    assert norm.rule.slopes == pytest.approx(expected.slopes, rel=1e-5)
+    assert norm.rule.offset == pytest.approx(expected.offset, rel=1e-5)
+    assert norm.typical == pytest.approx(np.median([surprise for surprise, _, _ in known]))
     (found,) = memory.score(TARGETS[0], samples=5)
     own = own_log_p(memory.keyed, memory.items.new_tensor(TARGETS[0]), 5, 0)
-    assert found.threshold == pytest.approx(norm.rule.largest_surprise(found.angle) * own)
+    assert found.odds is not None
+    measures = Measures(found.surprise, found.angle, found.odds)
+    assert found.threshold == pytest.approx(norm.rule.largest_surprise(measures) * own)
     assert found.typical == pytest.approx(norm.typical * own)
-    assert found.p_value == pytest.approx(norm.rule.p_value(found.surprise, found.angle))
+    assert found.p_value == pytest.approx(norm.rule.p_value(measures))
     assert found.novel == (found.log_p < found.threshold)
 
 
 def test_the_angle_is_to_the_nearest_key_in_use(memory: Recollection) -> None:
+    e = embedded(memory.keyed, memory.items.new_tensor(TARGETS[0]))
+    cosines = torch.cosine_similarity(e[None], memory.keyed.keys)
+    close(nearest_angle(memory.keyed, e), cosines.max().arccos())
+    mask = cosines < cosines.max()
+    close(nearest_angle(memory.keyed.only(mask), e), cosines[mask].max().arccos())
+
+
+def test_the_odds_are_those_of_one_memory_of_items_and_turned_copies(memory: Recollection) -> None:
     x = memory.items.new_tensor(TARGETS[0])
-    query = memory.keyed.model.addressing.query
-    assert query is not None
-    with torch.no_grad():
-        cosines = torch.cosine_similarity(query(x[None]), memory.keyed.keys)
-    mask = torch.ones(5, dtype=torch.bool)
-    close(nearest_angle(memory.keyed, x), cosines.max().arccos())
-    mask[cosines.argmax()] = False
-    close(nearest_angle(memory.keyed.only(mask), x), cosines[mask].max().arccos())
+    copies = turned_copies(memory.keyed, [1, 3])
+    q = memory.keyed.join(copies).posterior(x[None]).log_probs[0].exp()
+    found = odds_of_turned(memory.keyed, copies, embedded(memory.keyed, x))
+    close(found, (q[5:].sum() / q[:5].sum()).log())
+
+
+@pytest.mark.parametrize(("size", "turns"), [((9, 8), 3), ((8, 8), 7)])
+def test_turned_copies_are_all_others(tmp_path: Path, size: tuple[int, int], turns: int) -> None:
+    memory = trained(tmp_path, small_mlp(height=size[0], width=size[1])).remember(drawings(3, size))
+    copies = turned_copies(memory.keyed, [2])
+    every = {tuple(image.flatten().tolist()) for image in (*copies.memory.items, memory.items[2])}
+    assert (len(copies), len(every)) == (turns, turns + 1)
 
 
 def test_novelty_is_more_surprise_than_the_limit(memory: Recollection) -> None:
     x = memory.items.new_tensor(TARGETS[0])
-    surprise, angle = (
-        log_p(memory.keyed, x, 4, 0) / own_log_p(memory.keyed, x, 4, 0),
-        nearest_angle(memory.keyed, x),
-    )
+    surprise = log_p(memory.keyed, x, 4, 0) / own_log_p(memory.keyed, x, 4, 0)
+    copies, e = turned_copies(memory.keyed, [0]), embedded(memory.keyed, x)
+    rest = 2 * nearest_angle(memory.keyed, e) + 3 * odds_of_turned(memory.keyed, copies, e)
     for limit, novel in ((surprise * 0.99, True), (surprise * 1.01, False)):
-        rule = Rule(surprise=1.0, angle=2.0, offset=limit + 2 * angle - t_limit(0.05, 8), freedom=8)
-        found = score(memory.keyed, x, Norm(1.0, rule), 4, 0)
+        rule = Rule(Measures(1.0, 2.0, 3.0), limit + rest - t_limit(0.05, 8), 8)
+        found = score(memory.keyed, x, Norm(1.0, rule, turned=copies), 4, 0)
         assert found.novel is novel
         assert found.threshold == pytest.approx(limit * found.log_p / surprise)
         assert found.surprise == pytest.approx(surprise)

@@ -9,7 +9,14 @@ from matplotlib.figure import Figure
 from vma.evaluation.novelty import LEVELS, MEASURES
 from vma.report.pictures import AMBER, BLUE, GREY, INK, LINE, TEAL, dress, new_figure, png
 
-COLOURS = {"joined": INK, "angle": TEAL, "surprise": BLUE, "entropy": "#b0325a", "nll": "#c99a06"}
+COLOURS = {
+    "joined": INK,
+    "angle": TEAL,
+    "odds": "#6b8e23",
+    "surprise": BLUE,
+    "entropy": "#b0325a",
+    "nll": "#c99a06",
+}
 
 
 def draw_detection(found: dict[str, Any]) -> bytes:
@@ -43,7 +50,7 @@ def draw_apart(axes: Axes, results: dict[str, Any], level: float) -> None:
     for line, (words, colour) in enumerate(said):
         axes.annotate(words, (results["limit"], 1), (5, -5 - 13 * line), xycoords=("data", "axes fraction"),
                       textcoords="offset points", va="top", fontsize=8, color=colour, weight="bold")  # fmt: skip
-    label(axes, f"surprise and angle, joined; at the line, p = {100 * level:.0f} %")
+    label(axes, f"three measures, joined; at the line, p = {100 * level:.0f} %")
 
 
 def draw_curves(axes: Axes, results: dict[str, Any]) -> None:

@@ -16,12 +16,13 @@ from vma.evaluation.subject import Subject
 from vma.evaluation.units import Evaluation, Row
 from vma.model import VMA
 from vma.use.keyed import KeyedMemory
-from vma.use.novelty import FEWEST, UNUSUAL, t_limit
+from vma.use.novelty import FEWEST, UNUSUAL, Measures, t_limit
 from vma.use.scores import score, usual
 
 MEASURES = {  # the larger, the newer
-    "joined": "surprise and angle, joined",
+    "joined": "all three, joined",
     "angle": "angle to the nearest item",
+    "odds": "odds of turned copies",
     "surprise": "surprise",
     "entropy": "entropy of q(a|x)",
     "nll": "−log p(x|M)",
@@ -80,16 +81,18 @@ def scored(model: VMA, episode: EpisodeTensors, question: NoveltyQuestion) -> Ro
     keyed = KeyedMemory.of(model, episode.memory[kept])
     labels = tuple(str(label) for label in episode.memory_labels[kept].tolist())
     norm = usual(keyed, labels, question.samples, question.seed)
-    assert norm.rule is not None
     targets = episode.targets.to(keyed.keys)
     found = [score(keyed, x, norm, question.samples, question.seed) for x in targets]
+    assert norm.rule is not None
+    measured = [Measures(s.surprise, s.angle, s.odds) for s in found if s.odds is not None]
     with torch.no_grad():
         entropy = keyed.posterior(targets).entropy()
     return {
         "new": (episode.target_labels >= question.classes).tolist(),
-        "joined": [norm.rule.statistic(each.surprise, each.angle) for each in found],
-        "angle": [each.angle for each in found],
-        "surprise": [each.surprise for each in found],
+        "joined": [norm.rule.statistic(each) for each in measured],
+        "angle": [each.angle for each in measured],
+        "odds": [each.odds for each in measured],
+        "surprise": [each.surprise for each in measured],
         "entropy": entropy.double().tolist(),
         "nll": [-each.log_p for each in found],
         "p_value": [each.p_value for each in found],

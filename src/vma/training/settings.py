@@ -119,7 +119,7 @@ class SleepSettings:
 
     share: float = 0.0
     matching: Literal["kept", "anew", "tied"] = "tied"
-    dreams: int = 128
+    dreams: int = 64
     binary: bool = True
     classes: tuple[int, ...] = ()
     shots: int = 0

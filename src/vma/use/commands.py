@@ -78,8 +78,8 @@ def recognise(
         model: Folder of a run, or file of a model.
         images: Image files or folders of them.
         memory: Folder of images, as class/name.png or name.png, or a saved memory.
-        by: `joined`: q(a|x) and the likelihood of the items it proposes; `address`: q(a|x) alone; `proposals`:
-            the likelihood of these items alone; `likelihood`: that of all items, which takes longer.
+        by: `joined`: by q(a|x) and the likelihood of the items that it proposes; `address`: by q(a|x) alone;
+            `proposals`: by the likelihood of these items; `likelihood`: by that of all items, which takes longer.
         samples: Draws of z for each item whose likelihood is asked for.
         seed: Of the draws.
         out: Also write all probabilities to this .csv or .json file.

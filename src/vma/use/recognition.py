@@ -56,10 +56,10 @@ class Rule:
         return sharp / sharp.sum(1, keepdim=True)
 
 
-RULES = {  # α, β and κ by benchmarks/recognition_rules.py, on classes that no training and no test has seen
-    "joined": Rule(FEW, alpha=0.8, beta=0.1, kappa=0.4),
+RULES = {  # α, β and κ by benchmarks/recognition_rules.py, on classes held out of training, not those of the test
+    "joined": Rule(FEW, alpha=0.8, beta=0.1, kappa=0.3),
     "address": Rule(0, alpha=1.0, beta=0.0),
-    "proposals": Rule(FEW, alpha=0.0, beta=0.25, kappa=0.4),
+    "proposals": Rule(FEW, alpha=0.0, beta=0.3, kappa=0.3),
     "likelihood": Rule(None, alpha=0.0, beta=1.0),
 }
 DEFAULT = "joined"

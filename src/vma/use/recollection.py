@@ -173,8 +173,8 @@ class Recollection:
     ) -> list[Score]:
         """log p(x|M) of every image, and whether it is novel: of a class that memory does not hold.
 
-        Its surprise, log p(x|M) / log p(x|{x}), and its angle to the nearest item in the matching space are
-        compared with those of the memory's own items, each given all the others (see `vma.use.novelty`).
+        Its surprise, log p(x|M) / log p(x|{x}), and where it lies in the matching space are compared with
+        those of the memory's own items, each given all the others (see `vma.use.novelty`).
 
         Args:
             images: As for `TrainedModel.remember`.

@@ -1,11 +1,11 @@
 """log p(x|M) of an image, and whether it is novel: of a class that memory does not hold."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -13,7 +13,8 @@ from vma.bounds import multi_sample_bound
 from vma.checks import check_samples
 from vma.use.keyed import KeyedMemory
 from vma.use.labels import Labels
-from vma.use.novelty import FEWEST, UNUSUAL, Measures, Norm, norm_of
+from vma.use.novelty import FEWEST, UNUSUAL, Measures, Norm, Table, rule_of
+from vma.warps import turned
 
 MOST = 50  # items that a norm is made of: more take longer and tell little
 
@@ -27,10 +28,11 @@ class Score:
         bits_per_pixel: −log_p / (ln 2 · pixels).
         surprise: log p(x|M) / log p(x|{x}): 1 for an image that memory explains as well as if it held it.
         novel: Whether p_value is below 5 %; None where that cannot be told.
-        threshold: The log_p below which this image is novel, its angle being what it is.
+        threshold: The log_p below which this image is novel, its other measures being what they are.
         typical: The log_p that would be usual for this image.
         reason: Why `novel` is None, else an empty string.
         angle: Between the image and the item nearest to it in the matching space, in radians.
+        odds: Of finding the image among turned copies of the items instead (see `Measures`); None where `novel` is.
         p_value: The chance that an image of a class in memory is as unusual as this one.
     """
 
@@ -42,6 +44,7 @@ class Score:
     typical: float | None
     reason: str = ""
     angle: float = math.nan
+    odds: float | None = None
     p_value: float | None = None
 
 
@@ -61,12 +64,26 @@ def own_log_p(keyed: KeyedMemory, x: Float[Tensor, "height width"], samples: int
 
 
 @torch.no_grad()
-def nearest_angle(keyed: KeyedMemory, x: Float[Tensor, "height width"]) -> float:
-    """θ = min_a arccos <k_a, e^q(x)> / (‖k_a‖ ‖e^q(x)‖): how far the nearest item is in the matching space."""
+def embedded(keyed: KeyedMemory, x: Float[Tensor, "height width"]) -> Float[Tensor, "matching"]:
+    """e^q(x)."""
     addressing = keyed.model.addressing
     query = addressing.key if addressing.query is None else addressing.query
-    cosines = normalize(keyed.keys.double(), dim=-1) @ normalize(query(x[None]).double(), dim=-1)[0]
+    return query(x[None])[0]
+
+
+def nearest_angle(keyed: KeyedMemory, e: Float[Tensor, "matching"]) -> float:
+    """θ = min_a arccos <k_a, e^q> / (‖k_a‖ ‖e^q‖): how far the nearest item is in the matching space."""
+    cosines = normalize(keyed.keys.double(), dim=-1) @ normalize(e.double(), dim=0)
     return float(cosines[keyed.memory.in_use()].max().clamp(-1, 1).arccos())
+
+
+def odds_of_turned(keyed: KeyedMemory, copies: KeyedMemory, e: Float[Tensor, "matching"]) -> float:
+    """log Σ exp S(m_a, x) over the turned copies, less the same over the items."""
+    there, here = (
+        keyed.model.addressing.similarity.scores(each.keys, e)[each.memory.in_use()].double().logsumexp(0)
+        for each in (copies, keyed)
+    )
+    return float(there - here)
 
 
 # What is usual
@@ -81,12 +98,12 @@ def usual(keyed: KeyedMemory, labels: Labels, samples: int, seed: int | None) ->
     spread = np.linspace(0, len(chosen) - 1, min(MOST, len(chosen))).round().astype(int)
     items = [chosen[i] for i in spread]
     own = [own_log_p(keyed, keyed.memory.items[i], samples, seed) for i in items]
-    others = [[j != i for j in range(len(labels))] for i in items]
-    known = measures(keyed, items, own, others, samples, seed)
-    if len(set(labels)) == 1:  # without another class, no item can be looked for in vain
-        return norm_of(known, known[:0])
+    probe = Probe(keyed, items, own, turned_copies(keyed, items), samples, seed)
+    known = probe.measures([[j != i for j in range(len(labels))] for i in items])
     elsewhere = [[label != labels[i] for label in labels] for i in items]
-    return norm_of(known, measures(keyed, items, own, elsewhere, samples, seed))
+    # Where all are of one class, none can be looked for in vain.
+    new = probe.measures(elsewhere) if len({labels[i] for i in items}) > 1 else known[:0]
+    return Norm(float(np.median(known[:, 0])), rule_of(known, new), turned=probe.copies)
 
 
 def comparable(labels: Labels) -> list[int]:
@@ -96,20 +113,47 @@ def comparable(labels: Labels) -> list[int]:
     return [i for i, label in enumerate(labels) if label is not None and labels.count(label) > 1]
 
 
-def measures(
-    keyed: KeyedMemory,
-    items: list[int],
-    own: list[float],
-    given: list[list[bool]],
-    samples: int,
-    seed: int | None,
-) -> Measures:
-    """log p(m_i|M_i) / log p(m_i|{m_i}), and the angle, of each of `items`; M_i are the items in its `given`."""
-    rows = []
-    for item, alone, mask in zip(items, own, given, strict=True):
-        x, rest = keyed.memory.items[item], keyed.only(torch.tensor(mask, device=keyed.keys.device))
-        rows.append((log_p(rest, x, samples, seed) / alone, nearest_angle(rest, x)))
-    return np.array(rows)
+def turned_copies(keyed: KeyedMemory, items: list[int]) -> KeyedMemory:
+    """Some items, turned and mirrored in every way that their shape allows."""
+    ink = keyed.memory.items[items]
+    turns = range(1, 8) if ink.shape[1] == ink.shape[2] else (1, 4, 5)
+    return KeyedMemory.of(keyed.model, torch.cat([turned(ink, turn) for turn in turns]))
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Items of a memory, measured as if memory held only some of the others.
+
+    Attributes:
+        keyed: The memory.
+        items: The items to measure.
+        own: log p(x|{x}) of each.
+        copies: Turned copies of them.
+        samples: K.
+        seed: Of the draws.
+    """
+
+    keyed: KeyedMemory
+    items: list[int]
+    own: list[float]
+    copies: KeyedMemory
+    samples: int
+    seed: int | None
+
+    def measures(self, given: list[list[bool]]) -> Table:
+        """The measures of each item, where memory holds only what is `given` for it."""
+        masks = torch.tensor(given, device=self.keyed.keys.device)
+        rows = zip(self.items, self.own, masks, strict=True)
+        return np.array([self.measure(*row) for row in rows])
+
+    def measure(self, item: int, own: float, given: Bool[Tensor, "memory"]) -> Measures:
+        """The measures of one item."""
+        x, rest = self.keyed.memory.items[item], self.keyed.only(given)
+        e = embedded(self.keyed, x)
+        turns = len(self.copies) // len(self.items)
+        copies = self.copies.only(given[self.items].repeat(turns))
+        surprise = log_p(rest, x, self.samples, self.seed) / own
+        return Measures(surprise, nearest_angle(rest, e), odds_of_turned(rest, copies, e))
 
 
 # An image
@@ -131,16 +175,26 @@ def judge(
     seed: int | None,
 ) -> Score:
     """The score of an image whose log p(x|M) is known."""
-    own, angle, rule = own_log_p(keyed, x, samples, seed), nearest_angle(keyed, x), norm.rule
-    p_value = None if rule is None else rule.p_value(value / own, angle)
-    return Score(
+    own, e = own_log_p(keyed, x, samples, seed), embedded(keyed, x)
+    plain = Score(
         log_p=value,
         bits_per_pixel=-value / (math.log(2) * x.numel()),
         surprise=value / own,
-        novel=None if p_value is None else p_value < UNUSUAL,
-        threshold=None if rule is None else rule.largest_surprise(angle) * own,
-        typical=None if norm.typical is None else norm.typical * own,
+        novel=None,
+        threshold=None,
+        typical=None,
         reason=norm.reason,
-        angle=angle,
+        angle=nearest_angle(keyed, e),
+    )
+    if norm.rule is None or norm.turned is None or norm.typical is None:
+        return plain
+    measures = Measures(plain.surprise, plain.angle, odds_of_turned(keyed, norm.turned, e))
+    p_value = norm.rule.p_value(measures)
+    return replace(
+        plain,
+        novel=p_value < UNUSUAL,
+        threshold=norm.rule.largest_surprise(measures) * own,
+        typical=norm.typical * own,
+        odds=measures.odds,
         p_value=p_value,
     )
