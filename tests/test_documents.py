@@ -196,3 +196,19 @@ def test_the_documents_state_what_a_sleep_gave() -> None:
 @pytest.mark.parametrize("name", ["sleep-study", "sleep-study-long", "wake-study"])
 def test_the_tables_of_the_sleep_study_are_the_measured_ones(name: str) -> None:
     assert sleep_table(answer(name)["runs"]) in (ROOT / "docs/lab-notes.md").read_text()
+
+
+def test_the_documents_state_how_well_new_classes_are_told() -> None:
+    found, text = answer("novelty")["results"], (ROOT / "docs/use.md").read_text()
+    for name in ("joined", "angle", "odds", "surprise", "entropy", "nll"):
+        assert f"| {found['areas'][name]['value']:.3f} ± {found['areas'][name]['error']:.3f} |" in text
+    for name in ("false_alarms", "found"):
+        assert f"{100 * found[name]['value']:.1f} ± {100 * found[name]['error']:.1f} %" in text
+
+
+def test_the_documents_state_what_recognition_gave() -> None:
+    text = (ROOT / "docs/use.md").read_text()
+    for task in answer("calibration")["results"]["tasks"]:
+        rules = (task["rules"][name] for name in ("joined", "address", "proposals", "likelihood"))
+        cells = [f"{100 * r['accuracy']['value']:.1f} %, {r['calibration_error']:.3f}" for r in rules]
+        assert f"| {task['ways']}-way {task['shots']}-shot | {' | '.join(cells)} |" in text

@@ -16,7 +16,6 @@ from vma.evaluation import CalibrationQuestion, calibration
 from vma.evaluation.calibration import (
     BINS,
     LEAST,
-    Bin,
     calibration_error,
     error_by_chance,
     of_forecasts,
@@ -65,7 +64,8 @@ def test_bins_are_of_equal_width_and_hold_every_forecast() -> None:
     said = [0.05, 0.1, 0.19, 0.55, 1.0, 0.95]
     bins = reliability(said, [False, True, True, True, True, False])
     assert [each.trials for each in bins] == [1, 2, 1, 2]
-    assert bins[1] == Bin(2, pytest.approx(0.145), 1.0, pytest.approx((0.09 + 0.19 * 0.81) / 2))
+    second = (bins[1].trials, bins[1].probability, bins[1].right, bins[1].variance)
+    assert second == pytest.approx((2, 0.145, 1.0, (0.09 + 0.19 * 0.81) / 2))
     assert bins[-1].right == 0.5
     assert calibration_error(bins) == pytest.approx((0.05 + 2 * 0.855 + 0.45 + 2 * 0.475) / 6)
     assert sum(each.trials for each in reliability(np.linspace(0, 1, 101).tolist(), [True] * 101)) == 101

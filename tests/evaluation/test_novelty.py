@@ -123,7 +123,7 @@ def test_shares_and_areas_of_known_distributions() -> None:
     draw = np.random.default_rng(0)
     rows = [row(draw.standard_t(9, 100), 3 + draw.standard_t(9, 100)) for _ in range(20)]
     results = summary(rows)
-    for key, expected in (("false_alarms", UNUSUAL), ("found", t_tail(results["limit"] - 3, 9))):
+    for key, expected in (("false_alarms", UNUSUAL), ("found", t_tail(results["limit"] - 3, 9.0))):
         error = math.sqrt(expected * (1 - expected) / (20 * 100))
         assert results[key]["value"] == pytest.approx(expected, abs=SIGMAS * error)
         assert results[key]["error"] == pytest.approx(error, rel=0.6)

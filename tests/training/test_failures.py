@@ -68,7 +68,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(finished: Run, monkeypatch: pytes
 
     def full(handle: int) -> None:
         calls[0] += 1
-        if calls[0] > 2:  # settings and metrics are kept up to date first; the checkpoint is what fails
+        if calls[0] > 3:  # settings, metrics and model are written first; the checkpoint is what fails
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)

@@ -287,7 +287,7 @@ def test_novelty_is_more_surprise_than_the_limit(memory: Recollection) -> None:
     copies, e = turned_copies(memory.keyed, [0]), embedded(memory.keyed, x)
     rest = 2 * nearest_angle(memory.keyed, e) + 3 * odds_of_turned(memory.keyed, copies, e)
     for limit, novel in ((surprise * 0.99, True), (surprise * 1.01, False)):
-        rule = Rule(Measures(1.0, 2.0, 3.0), limit + rest - t_limit(0.05, 8), 8)
+        rule = Rule(Measures(1.0, 2.0, 3.0), limit + rest - t_limit(0.05, 8.0), 8.0)
         found = score(memory.keyed, x, Norm(1.0, rule, turned=copies), 4, 0)
         assert found.novel is novel
         assert found.threshold == pytest.approx(limit * found.log_p / surprise)

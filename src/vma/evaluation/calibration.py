@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class CalibrationQuestion:
     rules: tuple[str, ...] = tuple(RULES)
     samples: int = 8
     seed: int = 0
-    within: Literal["all", "alphabet"] = "all"
+    within: str = "all"
 
 
 def calibration(subject: Subject, question: CalibrationQuestion) -> Evaluation:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -53,7 +53,7 @@ class ClassificationQuestion:
     trials: int = 400
     samples: int = 0
     seed: int = 0
-    within: Literal["all", "alphabet"] = "all"
+    within: str = "all"
 
 
 def classify(subject: Subject, question: ClassificationQuestion) -> Evaluation:

@@ -66,7 +66,7 @@ def draw_curves(axes: Axes, results: dict[str, Any]) -> None:
     handles, labels = axes.get_legend_handles_labels()
     axes.legend(handles[::-1], labels[::-1], frameon=False, fontsize=7.2, labelcolor=INK, loc="lower right",
                 title="area under the curve", title_fontsize=7.2, handlelength=1.2)  # fmt: skip
-    in_percent(axes, 1, 0.25)
+    in_percent(axes, 1.0, 0.25)
     label(axes, "false alarms")
 
 

@@ -15,7 +15,7 @@ UNUSUAL = 0.05  # share of known images that are called novel
 LEAST_WEIGHT = 0.1  # of a measure that does not tell known from new in this memory
 LEAST_SPREAD = 1e-6  # of items that are copies of each other
 
-Table = Float[np.ndarray, "items 3"]  # the measures of items
+Table = Float[np.ndarray, "_ 3"]  # the measures of items
 
 
 class Measures(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -19,7 +19,7 @@ from vma.use.keyed import KeyedMemory
 from vma.use.labels import Labels, as_label, as_labels
 from vma.use.memory_file import StoredMemory, memory_bytes, write_memory
 from vma.use.novelty import Norm
-from vma.use.recognition import Recognition, recognition, rule, shares
+from vma.use.recognition import DEFAULT, Recognition, recognition, rule, shares
 from vma.use.scores import Score, score, usual
 
 
@@ -144,7 +144,7 @@ class Recollection:
         self,
         images: Any,
         *,
-        by: Literal["joined", "address", "proposals", "likelihood"] = "joined",
+        by: str = DEFAULT,
         samples: int = 8,
         top: int = 5,
         seed: int | None = 0,
