@@ -263,7 +263,7 @@ def summary(rows: Sequence[Row]) -> list[Row]:
         line: Row = {"way": way, "seeds": len(mine), "updates": sum(r["updates"] for r in mine) // len(mine)}
         for name in FIGURES:
             gains = np.array([row[name] - first[row["seed"]][name] for row in mine])
-            error = float(gains.std(ddof=1) / math.sqrt(len(gains))) if len(gains) > 1 else math.nan
+            error = float(gains.std(ddof=1) / math.sqrt(len(gains))) if len(gains) > 1 else None
             mean = float(np.mean([row[name] for row in mine]))
             line[name] = {"mean": mean, "gain": float(gains.mean()), "error": error}
         found.append(line)
@@ -277,10 +277,9 @@ def table(rows: Sequence[Row]) -> str:
     for row in summary(rows):
         shares = [f"{100 * row[name]['mean']:.1f}" for name in FIGURES[:4]]
         mass = [f"{row[name]['mean']:.3f}" for name in FIGURES[4:6]]
-        gain = f"{100 * row[FIGURES[2]]['gain']:+.1f} ± {100 * row[FIGURES[2]]['error']:.1f}".replace(
-            "-", "−"
-        )
-        cells = [row["way"], str(row["updates"]), *shares, *mass, f"{row['nll']['mean']:.2f}", gain]
+        gain, error = 100 * row[FIGURES[2]]["gain"], row[FIGURES[2]]["error"]
+        against = f"{gain:+.1f}".replace("-", "−") + ("" if error is None else f" ± {100 * error:.1f}")
+        cells = [row["way"], str(row["updates"]), *shares, *mass, f"{row['nll']['mean']:.2f}", against]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
