@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing.process import BaseProcess
@@ -95,6 +97,23 @@ def ending(process: BaseProcess) -> int:
     process.join(120)
     assert process.exitcode is not None, "a child did not end"
     return process.exitcode
+
+
+def torchrun(port: int, *arguments: str) -> str:
+    """What `vma` prints as two processes; the command must end well."""
+    launch = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--master-port",
+        str(port),
+    ]
+    command, environment = [*launch, "-m", "vma", *arguments], {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def attempt(folder: Path, settings: TrainSettings = SMALL) -> None:

@@ -1,15 +1,12 @@
 """Several processes: the same command, gradients of the joint batch, disjoint episodes."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
 
-from tests.training.small import child, ending, small
+from tests.training.small import child, ending, small, torchrun
 from vma import InputError
 from vma.models import build_model
 from vma.training.loop import Trainer
@@ -99,15 +96,6 @@ def test_processes_draw_disjoint_episodes() -> None:
 
 
 def test_torchrun_trains_with_the_same_command(tmp_path: Path) -> None:
-    torchrun = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nproc-per-node",
-        "2",
-        "--master-port",
-        "29543",
-    ]
     data = ["--data.name", "glyphs", "--data.size", "16", "--episode.shots", "8", "--episode.targets", "4"]
     brief = [
         "--updates",
@@ -119,12 +107,9 @@ def test_torchrun_trains_with_the_same_command(tmp_path: Path) -> None:
         "--folder",
         str(tmp_path / "run"),
     ]
-    command = [*torchrun, "-m", "vma", "train", "mnist-recall-64", *data, *brief]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
+    shown = torchrun(29543, "train", "mnist-recall-64", *data, *brief)
     assert [row["update"] for row in Run(tmp_path / "run").metrics()] == [3, 6]
-    assert done.stdout.count("Done: 6 updates") == 1
+    assert shown.count("Done: 6 updates") == 1
 
 
 def test_one_process_alone() -> None:

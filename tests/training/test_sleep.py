@@ -1,9 +1,6 @@
 """Asleep, only q(a|x) learns; a run survives anything, and what was there stays until sleep is complete."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +9,7 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import load_file
 
-from tests.training.small import attempt, child, ending, fit, losses, mortal_attempt, small
+from tests.training.small import attempt, child, ending, fit, losses, mortal_attempt, small, torchrun
 from vma import VMA, InputError, Memory, load_model
 from vma.training.checkpoint import Progress, latest_progress, read_progress
 from vma.training.commands import Resume, SleepOptions, resume, run_row, sleep_command, with_sleep
@@ -323,20 +320,8 @@ def test_two_processes_have_the_gradient_of_all_their_dreams(tmp_path: Path) -> 
 
 def test_torchrun_sleeps_with_the_same_command(tmp_path: Path) -> None:
     run = fit(small(updates=6), tmp_path / "run")
-    torchrun = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nproc-per-node",
-        "2",
-        "--master-port",
-        "29551",
-    ]
-    command = [*torchrun, "-m", "vma", "sleep", str(run.folder), "--updates", "4", "--sleep.dreams", "8"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("Done: 10 updates") == 1
+    shown = torchrun(29551, "sleep", str(run.folder), "--updates", "4", "--sleep.dreams", "8")
+    assert shown.count("Done: 10 updates") == 1
     record = json.loads(run.settings_file.read_text())
     assert record["settings"]["sleep"]["dreams"] == 8
     x, memory = torch.rand(2, 16, 16), Memory.of(torch.rand(3, 16, 16))

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -11,9 +11,8 @@ import numpy as np
 
 from vma.addressing import class_mass
 from vma.checks import check_counts
-from vma.data.episode import Episode, EpisodeTensors
-from vma.errors import InputError
-from vma.evaluation.classification import TRIALS, trial_draw
+from vma.data.episode import EpisodeTensors
+from vma.evaluation.classification import Block, blocks
 from vma.evaluation.statistics import mean_of, wilson
 from vma.evaluation.subject import Subject
 from vma.evaluation.units import Evaluation, Row
@@ -48,43 +47,29 @@ class CalibrationQuestion:
 
 def calibration(subject: Subject, question: CalibrationQuestion) -> Evaluation:
     """The evaluation that answers `question`."""
-    model = subject.model
-    if not isinstance(model, VMA) or model.config.learned_items:
-        raise InputError(f"Only a model with a raw memory can recognise, not a {model.config.model}.")
+    subject.with_raw_memory("recognise")
     check_counts(question, trials=1, samples=1, seed=0)
     for name in question.rules:
         rule(name)
-    draws = {
-        task: trial_draw(subject.dataset, *task, question.seed, question.within) for task in question.tasks
-    }
-    blocks = -(-question.trials // TRIALS)
+    parts = blocks(subject.dataset, question)
 
     def unit(number: int) -> Row:
-        ways, shots = question.tasks[number // blocks]
-        start = number % blocks * TRIALS
-        steps = range(start, min(start + TRIALS, question.trials))
-        forecasts = task_forecasts(subject, question, ways, draws[ways, shots], steps)
-        return {"ways": ways, "shots": shots, "rules": forecasts}
+        block = parts[number]
+        return {"ways": block.ways, "shots": block.shots, "rules": task_forecasts(subject, question, block)}
 
     about = {**subject.about, **asdict(question), "protocol": "disjoint", "bins": BINS}
-    return Evaluation("calibration", about, blocks * len(question.tasks), unit, summary)
+    return Evaluation("calibration", about, len(parts), unit, summary)
 
 
-def task_forecasts(
-    subject: Subject,
-    question: CalibrationQuestion,
-    ways: int,
-    draw: Callable[[int], Episode],
-    steps: range,
-) -> dict[str, list[Row]]:
+def task_forecasts(subject: Subject, question: CalibrationQuestion, block: Block) -> dict[str, list[Row]]:
     """What each rule said at every trial of a block."""
     assert isinstance(subject.model, VMA)
     forecasts: dict[str, list[Row]] = {name: [] for name in question.rules}
-    for step in steps:
-        episode = draw(step).tensors(subject.device)
+    for step in block.steps:
+        episode = block.draw(step).tensors(subject.device)
         keyed = KeyedMemory.of(subject.model, episode.memory)
         for name, rows in forecasts.items():
-            rows.append(forecast(subject, question, keyed, episode, ways, step, name))
+            rows.append(forecast(subject, question, keyed, episode, block.ways, step, name))
     return forecasts
 
 

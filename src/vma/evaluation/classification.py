@@ -58,23 +58,56 @@ class ClassificationQuestion:
 
 def classify(subject: Subject, question: ClassificationQuestion) -> Evaluation:
     """The evaluation that answers `question`."""
-    model = subject.model
-    if not isinstance(model, VMA) or model.config.learned_items:
-        raise InputError(f"Only a model with a raw memory can classify, not a {model.config.model}.")
+    subject.with_raw_memory("classify")
     check_counts(question, trials=1, samples=0, seed=0)
-    draws = {
-        task: trial_draw(subject.dataset, *task, question.seed, question.within) for task in question.tasks
-    }
-    blocks = -(-question.trials // TRIALS)
+    parts = blocks(subject.dataset, question)
 
     def unit(number: int) -> Row:
-        ways, shots = question.tasks[number // blocks]
-        start = number % blocks * TRIALS
-        steps = range(start, min(start + TRIALS, question.trials))
-        return task_row(subject, question, (ways, shots), draws[ways, shots], steps, number)
+        return task_row(subject, question, parts[number], number)
 
     about = {**subject.about, **asdict(question), "protocol": "disjoint"}
-    return Evaluation("classify", about, blocks * len(question.tasks), unit, summary)
+    return Evaluation("classify", about, len(parts), unit, summary)
+
+
+@runtime_checkable
+class Trials(Protocol):
+    """A question of trials: what `ClassificationQuestion` and others have in common."""
+
+    @property
+    def tasks(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of ways and shots."""
+
+    @property
+    def trials(self) -> int:
+        """Trials of a task."""
+
+    @property
+    def seed(self) -> int:
+        """Decides episodes."""
+
+    @property
+    def within(self) -> str:
+        """Where the classes of a trial come from."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some trials of one task: a unit of work."""
+
+    ways: int
+    shots: int
+    steps: range
+    draw: Callable[[int], Episode]
+
+
+def blocks(dataset: Dataset, question: Trials) -> list[Block]:
+    """All trials of all tasks, in blocks of TRIALS."""
+    found = []
+    for ways, shots in question.tasks:
+        draw = trial_draw(dataset, ways, shots, question.seed, question.within)
+        for start in range(0, question.trials, TRIALS):
+            found.append(Block(ways, shots, range(start, min(start + TRIALS, question.trials)), draw))
+    return found
 
 
 def trial_draw(
@@ -119,21 +152,14 @@ def alphabets(dataset: Dataset, ways: int) -> list[Dataset]:
     return [dataset.subset_classes(names) for names in large]
 
 
-def task_row(
-    subject: Subject,
-    question: ClassificationQuestion,
-    task: tuple[int, int],
-    draw: Callable[[int], Episode],
-    steps: range,
-    number: int,
-) -> Row:
+def task_row(subject: Subject, question: ClassificationQuestion, block: Block, number: int) -> Row:
     """How many trials of a block were right, by either form."""
     model, source = subject.model, subject.generator(question.seed, number)
     assert isinstance(model, VMA)
-    ways, shots = task
-    row = {"ways": ways, "shots": shots, "trials": len(steps), "by_address": 0, "by_likelihood": 0}
-    for step in steps:
-        episode = draw(step).tensors(subject.device)
+    ways, trials = block.ways, len(block.steps)
+    row = {"ways": ways, "shots": block.shots, "trials": trials, "by_address": 0, "by_likelihood": 0}
+    for step in block.steps:
+        episode = block.draw(step).tensors(subject.device)
         row["by_address"] += recognised(model, episode, ways, step % ways)
         if question.samples:
             memory = Memory(episode.memory, (episode.memory_labels + step) % ways)

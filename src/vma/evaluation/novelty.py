@@ -58,9 +58,7 @@ class NoveltyQuestion:
 def novelty(subject: Subject, question: NoveltyQuestion) -> Evaluation:
     """The evaluation that answers `question`."""
     check_counts(question, episodes=2, classes=1, absent=1, shots=2, targets=1, samples=1, seed=0)
-    model = subject.model
-    if not isinstance(model, VMA) or model.config.learned_items:
-        raise InputError(f"Only a model with a raw memory can tell what is new, not a {model.config.model}.")
+    model = subject.with_raw_memory("tell what is new")
     if question.classes * question.shots < FEWEST:
         raise InputError(f"Novelty needs {FEWEST} or more items in memory: ask for more classes or shots.")
     sampler = EpisodeSampler(

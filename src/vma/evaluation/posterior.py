@@ -11,7 +11,6 @@ from torch import Tensor
 from vma.addressing import class_mass
 from vma.checks import check_counts
 from vma.episodes import EpisodeSampler
-from vma.errors import InputError
 from vma.evaluation.episodes import BY_CLASS
 from vma.evaluation.images import pack
 from vma.evaluation.likelihood import bounds
@@ -46,9 +45,7 @@ class PosteriorQuestion:
 def posterior(subject: Subject, question: PosteriorQuestion) -> Evaluation:
     """The evaluation that answers `question`."""
     check_counts(question, episodes=1, classes=1, shots=1, targets=1, samples=1, seed=0)
-    model = subject.model
-    if not isinstance(model, VMA) or model.config.learned_items:
-        raise InputError(f"Only a model with a raw memory can be inspected, not a {model.config.model}.")
+    model = subject.with_raw_memory("be inspected")
     sampler = EpisodeSampler(
         subject.dataset, classes=question.classes + 1, targets=question.targets, shots=question.shots,
         seed=question.seed,

@@ -10,6 +10,8 @@ import torch
 
 from vma.data import load_dataset
 from vma.data.dataset import Dataset
+from vma.errors import InputError
+from vma.model import VMA
 from vma.models import GenerativeModel
 from vma.storage import load_model
 from vma.training.checkpoint import Progress, is_at_its_end, read_progress
@@ -46,6 +48,13 @@ class Subject:
         """Test episodes like those of training; after training on sequences, 4 targets and 4 items of a class."""
         trained = self.settings.episode
         return replace(trained, targets=4, shots=4) if trained.kind == "sequence" else trained
+
+    def with_raw_memory(self, purpose: str) -> VMA:
+        """The model, which must have a raw memory for that `purpose`, such as `classify`."""
+        if not isinstance(self.model, VMA) or self.model.config.learned_items:
+            kind = self.model.config.model
+            raise InputError(f"Only a model with a raw memory can {purpose}, not a {kind}.")
+        return self.model
 
     def generator(self, seed: int, unit: int) -> torch.Generator:
         """The randomness of one unit of work: the same whatever process does it."""

@@ -2,8 +2,9 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -23,6 +24,7 @@ from vma.warps import Look, look
 
 SLEEP_SEED = 1  # added to the seed, for the first weights of matching networks that are started anew
 MATCHING = ("addressing.key.", "addressing.query.")
+Means = Callable[[], dict[str, float]]  # names of a loss's parts and their means
 
 
 class NotFinite(Exception):
@@ -47,7 +49,7 @@ class Phase(ABC):
         self.optimisers = build_optimisers(trained, optimiser)
         self.average = Average(model, optimiser.average)
         self.window = Window((*names, "gradient_norm"))
-        self.means: dict[str, float] = {}  # of the last loss, for an error
+        self.means: Means = dict  # of the last loss, asked for only by an error
 
     @abstractmethod
     def backward(self, update: int, done: float) -> Float[Tensor, "metrics"]:
@@ -116,7 +118,7 @@ class Awake(Phase):
         mixed = settings.precision == "bfloat16"
         with torch.autocast(here.device.type, dtype=torch.bfloat16, enabled=mixed):
             estimate, recalled = self.objective(x, memory, source, dreams)
-        self.means = means_of_terms(estimate)
+        self.means = partial(means_of_terms, estimate)
         loss = estimate.loss if recalled is None else estimate.loss + settings.sleep.beside * recalled.loss
         check_finite(loss, self.means)
         (loss / settings.episode.episodes).backward()
@@ -144,9 +146,7 @@ class Objective(nn.Module):
         if not dreams:
             return estimate, None
         assert isinstance(self.model, VMA)
-        dreamt = dream(
-            self.model, memory, settings.sleep.dreams, binary=settings.sleep.binary, generator=source
-        )
+        dreamt = dreams_as_set(self.model, memory, settings, source)
         return estimate, recall(self.model, dreamt, look(settings.warps, source))
 
 
@@ -177,12 +177,10 @@ class Asleep(Phase):
         settings, here = self.settings, self.here
         _, memory = for_model(self.streams.dreams(update), here.device)
         source = generator(settings.seed, update, here.rank, here.device)
-        dreams = dream(
-            self.dreamer, memory, settings.sleep.dreams, binary=settings.sleep.binary, generator=source
-        )
+        dreams = dreams_as_set(self.dreamer, memory, settings, source)
         recalled = self.recall(dreams, look(settings.warps, source))
         figures = dream_means(recalled)
-        self.means = dict(zip(DREAMS, figures.tolist(), strict=True))
+        self.means = partial(means_of_dreams, figures)
         check_finite(recalled.loss, self.means)
         recalled.loss.backward()
         return figures
@@ -221,7 +219,19 @@ def means_of_terms(estimate: Estimate) -> dict[str, float]:
     return {name: float(getattr(estimate.terms, name).detach().mean()) for name in names}
 
 
-def check_finite(value: Tensor, means: dict[str, float]) -> None:
+def dreams_as_set(
+    model: VMA, memory: Memory | None, settings: TrainSettings, source: torch.Generator
+) -> Dreams:
+    """The dreams of one update, as many and of the kind that the settings ask for."""
+    return dream(model, memory, settings.sleep.dreams, binary=settings.sleep.binary, generator=source)
+
+
+def means_of_dreams(figures: Float[Tensor, "metrics"]) -> dict[str, float]:
+    """What an error says of dreams."""
+    return dict(zip(DREAMS, figures.tolist(), strict=True))
+
+
+def check_finite(value: Tensor, means: Means) -> None:
     """Stop at a loss or a gradient that is not finite, before it reaches the weights."""
     if not bool(torch.isfinite(value)):
-        raise NotFinite(", ".join(f"{name} {mean:.4g}" for name, mean in means.items()))
+        raise NotFinite(", ".join(f"{name} {mean:.4g}" for name, mean in means().items()))

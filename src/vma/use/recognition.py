@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vma.addressing import class_mass
 from vma.bounds import log_mean_exp
 from vma.errors import InputError, unknown_name
 from vma.reads import Reads
@@ -50,7 +51,7 @@ class Rule:
         """p(a|x) (Σ_{b in c} p(b|x))^(γ − 1), normalised: as before within a class c, and to the γ between them."""
         numbers = {name: number for number, name in enumerate(dict.fromkeys(classes))}
         index = torch.tensor([numbers[name] for name in classes], device=share.device)
-        mass = share.new_zeros(len(share), len(numbers)).index_add(1, index, share)
+        mass = class_mass(share, index, len(numbers))
         gamma = (len(classes) / len(numbers)) ** self.kappa
         sharp = share * mass.pow(gamma - 1)[:, index]
         return sharp / sharp.sum(1, keepdim=True)
