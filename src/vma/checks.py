@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -60,8 +60,15 @@ def check_shape(name: str, tensor: Tensor, expected: Sequence[int]) -> None:
         )
 
 
-def as_targets(x: Any, shape: Sequence[int], like: Tensor) -> Tensor:
-    """Targets x of the model's image `shape`, at least one, with the type and on the device of `like`."""
+class Checked(Protocol):
+    """What says which images have a probability: a likelihood."""
+
+    def check(self, name: str, images: Tensor) -> None:
+        """Refuse all others."""
+
+
+def as_targets(x: Any, shape: Sequence[int], likelihood: Checked, like: Tensor) -> Tensor:
+    """Targets x that `likelihood` takes, of the model's image `shape`, with the type and on the device of `like`."""
     if like.dtype in (torch.float16, torch.bfloat16):
         kind = str(like.dtype).removeprefix("torch.")
         raise InputError(
@@ -71,6 +78,7 @@ def as_targets(x: Any, shape: Sequence[int], like: Tensor) -> Tensor:
     check_shape("targets", images, shape)
     if len(images) == 0:
         raise InputError("There are no targets: give at least one image.")
+    likelihood.check("targets", images)
     return images.to(like)
 
 

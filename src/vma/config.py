@@ -13,6 +13,7 @@ FAMILIES = ("convolutional", "mlp")
 READS = ("features", "pixels")
 STYLES = ("paper", "modern")
 PRIORS = ("learned", "flat")
+LIKELIHOODS = ("bernoulli", "reading-order")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,10 @@ class ModelConfig:
         style: `paper` (ReLU), or `modern` (GroupNorm, SiLU and residual sums; convolutional only).
         ink: Expected share of ink, at which the output starts.
         reads: What soft attention averages: `features` at every scale, or `pixels`.
+        likelihood: p(x|m,z): `bernoulli` (the paper's, independent pixels), or `reading-order` (every pixel
+            knows its neighbours before it).
+        context_maps: Maps of the context, and of the decoder's end, for `reading-order`.
+        neighbourhood: Width of the neighbourhood that each causal layer sees, for `reading-order`.
     """
 
     model: str = "vma"
@@ -55,6 +60,9 @@ class ModelConfig:
     style: str = "paper"
     ink: float = 0.14
     reads: str = "features"
+    likelihood: str = "bernoulli"
+    context_maps: int = 16
+    neighbourhood: tuple[int, ...] = (7, 5, 5)
 
     def __post_init__(self) -> None:
         self.check_names()
@@ -69,13 +77,14 @@ class ModelConfig:
             ("style", self.style, STYLES),
             ("kind of reads", self.reads, READS),
             ("prior", self.prior, PRIORS),
+            ("likelihood", self.likelihood, LIKELIHOODS),
         ):
             if name not in names:
                 raise unknown_name(kind, name, names)
 
     def check_numbers(self) -> None:
         """Refuse sizes that no network can be built with."""
-        for name in ("height", "width", "maps", "latent", "matching", "item_size"):
+        for name in ("height", "width", "maps", "latent", "matching", "item_size", "context_maps"):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
                 raise InputError(f"{name} must be a whole number of at least 1, not {getattr(self, name)!r}.")
         if self.learned_items < 0:
@@ -84,6 +93,10 @@ class ModelConfig:
             raise InputError(f"hidden must list at least one layer size, all positive, not {self.hidden}.")
         if not 0 < self.ink < 1:
             raise InputError(f"ink is a share of pixels, so it must lie between 0 and 1, not {self.ink}.")
+        if not self.neighbourhood or any(size < 3 or size % 2 == 0 for size in self.neighbourhood):
+            raise InputError(
+                f"neighbourhood must list odd widths of at least 3, one for each layer, not {self.neighbourhood}."
+            )
         if self.family == "convolutional":
             self.check_convolutional()
         elif self.tied and self.learned_items:

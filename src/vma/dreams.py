@@ -73,9 +73,9 @@ def dream(
     p_a = model.addressing.prior(memory, model.addressing.keys(memory))
     addresses = p_a.sample(count, generator)
     noise = memory.items.new_empty((count, model.config.latent)).normal_(generator=generator)
-    probabilities = model.ink(memory, addresses, noise)
-    images = torch.bernoulli(probabilities, generator=generator) if binary else probabilities
-    return Dreams(memory, p_a, addresses, images)
+    uniforms = noise.new_empty((count, *model.config.image_shape)).uniform_(generator=generator)
+    drawn = model.draw(memory, addresses, noise, uniforms)
+    return Dreams(memory, p_a, addresses, drawn.images if binary else drawn.means)
 
 
 def recall(model: VMA, dreams: Dreams, seen: Look | None = None) -> Recall:

@@ -1,4 +1,4 @@
-"""p(z|m) and q(z|m,x): diagonal Gaussians; p(x|m,z): independent Bernoulli pixels."""
+"""p(z|m) and q(z|m,x): diagonal Gaussians."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import softplus
 
 # log σ is bent smoothly into (−LIMIT, LIMIT): a network that overshoots cannot make a weight infinite.
 LOG_STD_LIMIT = 6.0
@@ -48,16 +47,6 @@ class DiagonalGaussian:
         ratio = (2 * (self.log_std - other.log_std)).exp()
         shift = ((self.mean - other.mean) * (-other.log_std).exp()).square()
         return (other.log_std - self.log_std + 0.5 * (ratio + shift - 1)).sum(-1)
-
-
-def bernoulli_log_prob(
-    x: Float[Tensor, "batch height width"], logits: Float[Tensor, "batch samples height width"]
-) -> Float[Tensor, "batch samples"]:
-    """log p(x|m,z) = Σ_i x_i l_i − log(1 + exp l_i), for logits l of every sample of each target."""
-    flat = full_precision(logits).flatten(2)
-    with torch.autocast(flat.device.type, enabled=False):
-        agreement = torch.bmm(flat, x.flatten(1).unsqueeze(2)).squeeze(2)
-    return agreement - softplus(flat).sum(-1)
 
 
 def full_precision(tensor: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from vma.addressing import AddressDistribution, Addressing
@@ -15,7 +15,8 @@ from vma.chunks import in_chunks
 from vma.config import ModelConfig
 from vma.errors import InputError
 from vma.estimators import Estimate, estimate, estimator
-from vma.latents import DiagonalGaussian, bernoulli_log_prob
+from vma.latents import DiagonalGaussian
+from vma.likelihoods import Drawing, build_likelihood
 from vma.memory import LearnedMemory, Memory, choose_memory
 from vma.networks import build_networks, compiled
 from vma.reads import Gather, Reads, draw, gather
@@ -25,11 +26,24 @@ from vma.warps import Look
 
 @dataclass(frozen=True)
 class Samples:
-    """Draws from p(x|M): the addresses they came from, the probability of ink, and binary images."""
+    """Draws from p(x|M).
+
+    Attributes:
+        addresses: a of each.
+        images: x.
+        probabilities: The probability of ink at every pixel, from which the images were drawn.
+        shown: What a figure shows of them (see `Drawing`).
+    """
 
     addresses: Int[Tensor, "samples"]
-    probabilities: Float[Tensor, "samples height width"]
     images: Float[Tensor, "samples height width"]
+    probabilities: Float[Tensor, "samples height width"]
+    shown: Float[Tensor, "samples height width"]
+
+    @staticmethod
+    def of(addresses: Int[Tensor, "samples"], drawn: Drawing) -> "Samples":
+        """What was drawn, with where it came from."""
+        return Samples(addresses, drawn.images, drawn.means, drawn.shown)
 
 
 class VMA(nn.Module):
@@ -42,7 +56,8 @@ class VMA(nn.Module):
     def __init__(self, config: ModelConfig | None = None) -> None:
         super().__init__()
         self.config = config = config or ModelConfig()
-        self.networks = build_networks(config)
+        self.likelihood = build_likelihood(config)
+        self.networks = build_networks(config, self.likelihood.output)
         key = self.networks.embedding(config.item_shape)
         query = None if config.tied else self.networks.embedding(config.image_shape)
         self.addressing = Addressing(key, query, similarity(config.similarity), config.matching, config.prior)
@@ -55,7 +70,7 @@ class VMA(nn.Module):
 
     def targets(self, x: Any) -> Float[Tensor, "batch height width"]:
         """Targets x, checked, with the type of the weights."""
-        return as_targets(x, self.config.image_shape, next(self.parameters()))
+        return as_targets(x, self.config.image_shape, self.likelihood, next(self.parameters()))
 
     def prior(self, memory: Memory | None = None) -> AddressDistribution:
         """p(a)."""
@@ -77,6 +92,7 @@ class VMA(nn.Module):
         detach_q_z: bool = False,
         chunk: int = 0,
         seen: Look | None = None,
+        blind: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> BoundTerms:
         """The terms of the bound at `samples` reads per target, drawn from q(a,z|x).
@@ -89,6 +105,7 @@ class VMA(nn.Module):
             detach_q_z: Hold q(z|m,x) fixed in log q(z|m,x), as `dreg` asks.
             chunk: Rows that a network sees at a time, for a large K; 0 for all at once.
             seen: What q(a|x) sees of an image, in training; p(a) and all else see it as it is.
+            blind: Share of the targets whose pixels do not know those before them, in training (`reading-order`).
             generator: Source of randomness.
         """
         check_samples(samples, 1, "A bound")
@@ -99,7 +116,10 @@ class VMA(nn.Module):
         reads = draw(q_a, samples, memory, sampling, generator)
         shape = (*reads.addresses.shape, self.config.latent)
         noise = torch.randn(shape, dtype=x.dtype, device=x.device, generator=generator)
-        return self.terms_at(x, memory, p_a, q_a, reads, noise, detach_q_z=detach_q_z, chunk=chunk)
+        hidden = blind_targets(len(x), blind, x.device, generator)
+        return self.terms_at(
+            x, memory, p_a, q_a, reads, noise, detach_q_z=detach_q_z, blind=hidden, chunk=chunk
+        )
 
     def glance(
         self, x: Float[Tensor, "batch height width"], memory: Memory, seen: Look
@@ -117,14 +137,16 @@ class VMA(nn.Module):
         noise: Float[Tensor, "batch samples latent"],
         *,
         detach_q_z: bool = False,
+        blind: Bool[Tensor, "batch"] | None = None,
         chunk: int = 0,
     ) -> BoundTerms:
         """The terms at given reads and `noise` of z; no randomness is left.
 
-        What depends on m alone is computed once per unique item, the encoder once per unique pair of target
-        and item, and only the decoder once per read; with a `chunk`, for so many rows at a time.
+        What depends on m alone is computed once per unique item, on x alone once per target, the encoder once per
+        unique pair of target and item, and only the decoder once per read; with a `chunk`, for so many rows at
+        a time.
         """
-        targets = self.networks.targets(x)
+        targets, pixels = self.networks.targets(x), self.likelihood.targets(x, blind)
         blocks: list[Gather] = [*gather(reads).blocks(chunk)]
         home = torch.cat([block.reads for block in blocks]).argsort()
 
@@ -136,7 +158,9 @@ class VMA(nn.Module):
                 at_home(self.encode(targets, memory, block, chunk) for block in blocks)
             )
             z = q_z.sample(noise)
-            decoded = [self.decode(x, z.flatten(0, 1)[block.reads], memory, block, chunk) for block in blocks]
+            decoded = [
+                self.decode(pixels, z.flatten(0, 1)[block.reads], memory, block, chunk) for block in blocks
+            ]
         p_z = DiagonalGaussian.of_statistics(at_home(prior for prior, _ in decoded))
         return BoundTerms(
             log_p_a=reads.log_prob(p_a),
@@ -168,7 +192,7 @@ class VMA(nn.Module):
 
     def decode(
         self,
-        x: Float[Tensor, "batch height width"],
+        pixels: tuple[Tensor, ...],
         z: Float[Tensor, "reads latent"],
         memory: Memory,
         block: Gather,
@@ -178,8 +202,8 @@ class VMA(nn.Module):
         features = self.networks.items(memory.read(block.items))
 
         def log_p_x(part: slice) -> Tensor:
-            logits = self.networks.decode(z[part], *block.halves(features.decoder, part))
-            return bernoulli_log_prob(x[block.read_target[part]], logits.unsqueeze(1)).squeeze(1)
+            maps = self.networks.decode(z[part], *block.halves(features.decoder, part))
+            return self.likelihood.log_prob(pixels, block.read_target[part], maps)
 
         return block.to_reads(features.prior), in_chunks(log_p_x, len(z), chunk)
 
@@ -192,6 +216,7 @@ class VMA(nn.Module):
         estimator_name: str = "vimco",
         latent_gradient: str = "pathwise",
         seen: Look | None = None,
+        blind: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> Estimate:
         """Bound and surrogate of one update: `(-model(x, memory).surrogate).backward()`.
@@ -203,6 +228,7 @@ class VMA(nn.Module):
             estimator_name: One of `vma.ESTIMATORS`.
             latent_gradient: `pathwise` or `dreg`.
             seen: What q(a|x) sees of an image, such as `vma.warps.look` gives.
+            blind: Share of the targets whose pixels do not know those before them (`reading-order`).
             generator: Source of randomness.
         """
         chosen = estimator(estimator_name)
@@ -214,6 +240,7 @@ class VMA(nn.Module):
             sampling=chosen.sampling,
             detach_q_z=latent_gradient == "dreg",
             seen=seen,
+            blind=blind,
             generator=generator,
         )
         return estimate(terms, estimator_name, latent_gradient)
@@ -258,20 +285,31 @@ class VMA(nn.Module):
             addresses = self.addressing.prior(memory, self.addressing.keys(memory)).sample(samples, generator)
         addresses = check_addresses(addresses, memory)
         noise = memory.items.new_empty((len(addresses), self.config.latent)).normal_(generator=generator)
-        probabilities = self.ink(memory, addresses, noise)
-        images = torch.bernoulli(probabilities, generator=generator)
-        return Samples(addresses, probabilities, images)
+        uniforms = noise.new_empty((len(addresses), *self.config.image_shape)).uniform_(generator=generator)
+        return Samples.of(addresses, self.draw(memory, addresses, noise, uniforms))
 
     @torch.no_grad()
-    def ink(
-        self, memory: Memory, a: Int[Tensor, "samples"], noise: Float[Tensor, "samples latent"]
-    ) -> Float[Tensor, "samples height width"]:
-        """The probability of ink p(x|m_a,z) at z = μ + σ ε, with μ and σ those of p(z|m_a), for `noise` ε."""
+    def draw(
+        self,
+        memory: Memory,
+        a: Int[Tensor, "samples"],
+        noise: Float[Tensor, "samples latent"],
+        uniforms: Float[Tensor, "samples *image"],
+        temperature: float = 1.0,
+    ) -> Drawing:
+        """x ~ p(x|m_a,z) at z = μ + σ ε, with μ and σ those of p(z|m_a): `noise` ε, and `uniforms` for the pixels."""
         items, rows = a.unique(return_inverse=True)
         features = self.networks.items(memory.read(items))
         z = DiagonalGaussian.of_statistics(features.prior[rows]).sample(noise)
         item = tuple(half.index_select(0, rows) for half in features.decoder)
-        return self.networks.decode(z, item).sigmoid()
+        return self.likelihood.draw(self.networks.decode(z, item), uniforms, temperature)
+
+
+def blind_targets(
+    count: int, share: float, device: torch.device, generator: torch.Generator | None
+) -> Bool[Tensor, "batch"] | None:
+    """Each of `count` targets with the probability `share`; None where that is 0."""
+    return torch.rand(count, device=device, generator=generator) < share if share else None
 
 
 def check_addresses(addresses: Any, memory: Memory) -> Int[Tensor, "samples"]:

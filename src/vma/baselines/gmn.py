@@ -16,7 +16,9 @@ from vma.config import ModelConfig
 from vma.errors import InputError
 from vma.estimators import Estimate, estimate
 from vma.latents import DiagonalGaussian
+from vma.likelihoods import build_likelihood
 from vma.memory import Memory, choose_memory
+from vma.model import blind_targets
 from vma.networks.mlp import HEAD_SCALE, perceptron
 from vma.similarity import similarity
 
@@ -69,7 +71,8 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         self.likelihood_query = query_network(latent, state, matching)
         self.prior_head = perceptron((size + state, state, 2 * latent), HEAD_SCALE)
         self.recognition_head = perceptron((size + size + state, state, 2 * latent), HEAD_SCALE)
-        self.decoder = decoder(config, latent + size + state)
+        self.likelihood = build_likelihood(config)
+        self.decoder = decoder(config, latent + size + state, self.likelihood.output)
 
     def condition(self, memory: Memory | None = None) -> ConditioningSets:
         """One set for all targets: ψ and g of each item of `memory`, once."""
@@ -109,12 +112,12 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
 
     def decode(
         self, z: Float[Tensor, "batch samples latent"], condition: ConditioningSets
-    ) -> Float[Tensor, "batch samples height width"]:
-        """Logits of p(x|z,X): the query is z."""
+    ) -> Float[Tensor, "batch samples outputs height width"]:
+        """What the likelihood needs for p(x|z,X): the query is z."""
         query = z.unflatten(0, (condition.sets, -1))
         read = self.shared_controller(condition.shared, self.likelihood_query, query)
-        logits = self.decoder(torch.cat((query, read), -1).flatten(0, 2))
-        return logits.unflatten(0, z.shape[:2])
+        maps = self.decoder(torch.cat((query, read), -1).flatten(0, 2))
+        return maps.unflatten(0, z.shape[:2])
 
     def forward(
         self,
@@ -124,17 +127,19 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         *,
         estimator_name: str = "vimco",
         latent_gradient: str = "pathwise",
+        blind: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> Estimate:
         """As of the other models; for sequences x [S, T, height, width], the sum over positions of each."""
         if as_tensor("targets", x).ndim == 4 and memory is None:
             return self.sequence_estimate(
                 x, samples,
-                estimator_name=estimator_name, latent_gradient=latent_gradient, generator=generator,
+                estimator_name=estimator_name, latent_gradient=latent_gradient, blind=blind,
+                generator=generator,
             )  # fmt: skip
         return super().forward(
             x, memory, samples,
-            estimator_name=estimator_name, latent_gradient=latent_gradient, generator=generator,
+            estimator_name=estimator_name, latent_gradient=latent_gradient, blind=blind, generator=generator,
         )  # fmt: skip
 
     def bound(
@@ -156,6 +161,7 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         samples: int = 1,
         *,
         detach_q_z: bool = False,
+        blind: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> BoundTerms:
         """The terms of x_t given x_1 … x_{t−1}, for every t of every sequence; ψ once per image.
@@ -164,6 +170,7 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
             x: Sequences [S, T, height, width] in [0, 1].
             samples: K.
             detach_q_z: Hold q(z|x,X) fixed in log q(z|x,X), as `dreg` asks.
+            blind: Share of the images whose pixels do not know those before them (`reading-order`).
             generator: Source of randomness.
 
         Returns:
@@ -176,7 +183,8 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         before = torch.ones((time, time), dtype=torch.bool, device=psi.device).tril(-1)
         condition = self.sets(psi.unflatten(0, (-1, time)), before, psi)
         noise = self.noise(len(images), samples, generator)
-        return self.terms_at(images, condition, noise, detach_q_z=detach_q_z)
+        hidden = blind_targets(len(images), blind, images.device, generator)
+        return self.terms_at(images, condition, noise, detach_q_z=detach_q_z, blind=hidden)
 
     def sequence_estimate(
         self,
@@ -185,11 +193,12 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         *,
         estimator_name: str = "vimco",
         latent_gradient: str = "pathwise",
+        blind: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> Estimate:
         """Σ_t L(x_t | x_1 … x_{t−1}), averaged over sequences: what the original is trained with, at K = 1."""
         name, dreg = without_score(estimator_name), latent_gradient == "dreg"
-        terms = self.sequence_terms(x, samples, detach_q_z=dreg, generator=generator)
+        terms = self.sequence_terms(x, samples, detach_q_z=dreg, blind=blind, generator=generator)
         of_images = estimate(terms, name, latent_gradient)
         return Estimate(of_images.bound, as_sequences(x).shape[1] * of_images.surrogate, terms)
 

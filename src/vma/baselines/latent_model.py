@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from vma.bounds import BoundTerms, multi_sample_bound
@@ -14,9 +14,10 @@ from vma.chunks import in_chunks
 from vma.config import ModelConfig
 from vma.errors import InputError
 from vma.estimators import Estimate, estimate, estimator
-from vma.latents import DiagonalGaussian, bernoulli_log_prob
+from vma.latents import DiagonalGaussian
+from vma.likelihoods import Likelihood
 from vma.memory import Memory
-from vma.model import Samples
+from vma.model import Samples, blind_targets
 
 # Without an address there is nothing to score: every estimator of an objective has the gradient of the objective
 # itself, which is the surrogate of these.
@@ -33,6 +34,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
     """
 
     config: ModelConfig
+    likelihood: Likelihood
 
     @abstractmethod
     def condition(self, memory: Memory | None = None) -> Condition:
@@ -49,12 +51,12 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
     @abstractmethod
     def decode(
         self, z: Float[Tensor, "batch samples latent"], condition: Condition
-    ) -> Float[Tensor, "batch samples height width"]:
-        """Logits of p(x|z,M)."""
+    ) -> Float[Tensor, "batch samples outputs height width"]:
+        """What the likelihood needs for p(x|z,M)."""
 
     def targets(self, x: Any) -> Float[Tensor, "batch height width"]:
         """Targets x, checked, with the type of the weights."""
-        return as_targets(x, self.config.image_shape, next(self.parameters()))
+        return as_targets(x, self.config.image_shape, self.likelihood, next(self.parameters()))
 
     def noise(
         self, batch: int, samples: int, generator: torch.Generator | None = None
@@ -73,6 +75,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
         sampling: str = "independent",
         detach_q_z: bool = False,
         chunk: int = 0,
+        blind: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> BoundTerms:
         """The terms of the bound at `samples` draws from q(z|x,M) per target.
@@ -84,6 +87,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
             sampling: `independent`, for there are no addresses to be drawn in another way.
             detach_q_z: Hold q(z|x,M) fixed in log q(z|x,M), as `dreg` asks.
             chunk: Rows that the decoder sees at a time, for a large K; 0 for all at once.
+            blind: Share of the targets whose pixels do not know those before them, in training (`reading-order`).
             generator: Source of randomness.
         """
         check_samples(samples, 1, "A bound")
@@ -93,7 +97,8 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
             )
         x, condition = self.targets(x), self.condition(memory)
         noise = self.noise(len(x), samples, generator)
-        return self.terms_at(x, condition, noise, detach_q_z=detach_q_z, chunk=chunk)
+        hidden = blind_targets(len(x), blind, x.device, generator)
+        return self.terms_at(x, condition, noise, detach_q_z=detach_q_z, blind=hidden, chunk=chunk)
 
     def terms_at(
         self,
@@ -102,15 +107,18 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
         noise: Float[Tensor, "batch samples latent"],
         *,
         detach_q_z: bool = False,
+        blind: Bool[Tensor, "batch"] | None = None,
         chunk: int = 0,
     ) -> BoundTerms:
         """The terms at given `noise` of z; no randomness is left. The encoder runs once per target."""
         p_z, q_z = (d.map(over_samples) for d in (self.prior(condition), self.posterior(x, condition)))
         z = q_z.sample(noise)
-        size = chunk and max(1, chunk // len(x))
+        size, pixels = chunk and max(1, chunk // len(x)), self.likelihood.targets(x, blind)
 
         def likelihood(part: slice) -> Tensor:
-            return bernoulli_log_prob(x, self.decode(z[:, part], condition))
+            maps = self.decode(z[:, part], condition)
+            rows = torch.arange(len(x), device=x.device).repeat_interleave(maps.shape[1])
+            return self.likelihood.log_prob(pixels, rows, maps.flatten(0, 1)).unflatten(0, maps.shape[:2])
 
         log_p_x = in_chunks(likelihood, z.shape[1], size, dim=1)
         none = torch.zeros_like(log_p_x)
@@ -134,6 +142,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
         *,
         estimator_name: str = "vimco",
         latent_gradient: str = "pathwise",
+        blind: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> Estimate:
         """Bound and surrogate of one update: `(-model(x, memory).surrogate).backward()`.
@@ -145,10 +154,11 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
             estimator_name: One of `vma.ESTIMATORS`. Without an address it is the gradient of its objective: of the
                 multi-sample bound, or of the ELBO, averaged over the samples.
             latent_gradient: `pathwise` or `dreg`.
+            blind: Share of the targets whose pixels do not know those before them (`reading-order`).
             generator: Source of randomness.
         """
         name, dreg = without_score(estimator_name), latent_gradient == "dreg"
-        terms = self.terms(x, memory, samples, detach_q_z=dreg, generator=generator)
+        terms = self.terms(x, memory, samples, detach_q_z=dreg, blind=blind, generator=generator)
         return estimate(terms, name, latent_gradient)
 
     @torch.no_grad()
@@ -171,9 +181,10 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
         check_samples(samples, 1, "Sampling")
         condition = self.condition(memory)
         z = self.prior(condition).map(over_samples).sample(self.noise(1, samples, generator))
-        probabilities = self.decode(z, condition).squeeze(0).sigmoid()
-        images = torch.bernoulli(probabilities, generator=generator)
-        return Samples(torch.zeros(samples, dtype=torch.int64, device=z.device), probabilities, images)
+        maps = self.decode(z, condition).squeeze(0)
+        uniforms = z.new_empty((samples, *self.config.image_shape)).uniform_(generator=generator)
+        nowhere = torch.zeros(samples, dtype=torch.int64, device=z.device)
+        return Samples.of(nowhere, self.likelihood.draw(maps, uniforms))
 
 
 def without_score(name: str) -> str:

@@ -17,7 +17,8 @@ from vma.networks.convolutional import (
     scales,
     upwards,
 )
-from vma.networks.initialisation import fill_bias, linear, log_odds
+from vma.networks.features import Output
+from vma.networks.initialisation import fill_bias, linear
 from vma.networks.layers import Finish, convolution
 from vma.networks.maps import Maps
 from vma.networks.mlp import perceptron
@@ -40,13 +41,14 @@ def features(config: ModelConfig) -> tuple[nn.Module, int]:
     return nn.Sequential(nn.Flatten(), layers, nn.ReLU()), config.hidden[-1]
 
 
-def decoder(config: ModelConfig, inputs: int) -> nn.Module:
-    """A vector of `inputs` units → the family's layers backwards → logits of an image."""
+def decoder(config: ModelConfig, inputs: int, output: Output) -> nn.Module:
+    """A vector of `inputs` units → the family's layers backwards → the output's maps."""
     if config.family == "convolutional":
-        return ConvolutionalDecoder(config, inputs)
-    layers = perceptron((inputs, *config.hidden[::-1], config.height * config.width))
-    fill_bias(layers[-1], log_odds(config.ink))
-    return nn.Sequential(layers, nn.Unflatten(1, config.image_shape))
+        return ConvolutionalDecoder(config, inputs, output)
+    size = (output.maps, config.height, config.width)
+    layers = perceptron((inputs, *config.hidden[::-1], math.prod(size)))
+    fill_bias(layers[-1], output.bias)
+    return nn.Sequential(layers, nn.Unflatten(1, size))
 
 
 class ConvolutionalFeatures(nn.Module):
@@ -65,7 +67,7 @@ class ConvolutionalFeatures(nn.Module):
 class ConvolutionalDecoder(nn.Module):
     """v → hidden → smallest scale, then six layers up, as in `vma.networks.convolutional.Decoder`."""
 
-    def __init__(self, config: ModelConfig, inputs: int) -> None:
+    def __init__(self, config: ModelConfig, inputs: int, output: Output) -> None:
         super().__init__()
         rows, columns = scales(config.height)[::-1], scales(config.width)[::-1]
         self.smallest = (config.maps, rows[0], columns[0])
@@ -73,73 +75,70 @@ class ConvolutionalDecoder(nn.Module):
         self.expand = linear(config.hidden[0], flat_size(config))
         self.activation = activation(config.style)
         extras = [(rows[i + 1] - 2 * rows[i] + 1, columns[i + 1] - 2 * columns[i] + 1) for i in range(3)]
-        self.layers = nn.ModuleList(upwards(config.maps, extras))
+        self.layers = nn.ModuleList(upwards(config.maps, output.maps, extras))
         for layer in self.layers:  # these counted m's half among their inputs
             multiply_weight_(layer, math.sqrt(2.0))
         self.finishes = nn.ModuleList(Finish(config.maps, config.style) for _ in range(5))
-        fill_bias(self.layers[-1], log_odds(config.ink))
+        fill_bias(self.layers[-1], output.bias)
 
-    def forward(self, v: Float[Tensor, "reads inputs"]) -> Float[Tensor, "reads height width"]:
-        """Logits."""
+    def forward(self, v: Float[Tensor, "reads inputs"]) -> Maps:
+        """The output's maps."""
         hidden = self.activation(self.hidden(v))
         h: Maps = self.activation(self.expand(hidden)).unflatten(1, self.smallest)
         h = h.contiguous(memory_format=torch.channels_last)
         *layers, last = self.layers
         for layer, finish in zip(layers, self.finishes, strict=True):
             h = finish(layer(h), h)
-        return last(h).squeeze(1)
+        return last(h)
 
 
 class ConvolutionalItemDecoder(nn.Module):
     """p(x|m,z) of `ConvolutionalNetworks`, without the p(z|m) and q(z|m,x) that it lives with there."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, output: Output) -> None:
         super().__init__()
         self.item_first = convolution(1, config.maps)
         self.item_pyramid = Pyramid(config.maps, config.style)
         self.context = head(config, config.latent)
-        self.decoder = Decoder(config)
+        self.decoder = Decoder(config, output)
 
     def items(self, m: Float[Tensor, "items height width"]) -> tuple[Tensor, ...]:
         """m's half of every layer."""
         levels = self.item_pyramid(self.item_first(m.unsqueeze(1)))
         return self.decoder.item(self.context(levels[-1]), levels)
 
-    def forward(
-        self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]
-    ) -> Float[Tensor, "reads height width"]:
-        """Logits; `item` as from `items()`, one row per read."""
+    def forward(self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]) -> Maps:
+        """The output's maps; `item` as from `items()`, one row per read."""
         return self.decoder(z, item)
 
 
 class MLPItemDecoder(nn.Module):
     """p(x|m,z) of `MLPNetworks`, by itself."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, output: Output) -> None:
         super().__init__()
         self.config = config
-        sizes = (*config.hidden[::-1], config.height * config.width)
+        sizes = (*config.hidden[::-1], output.maps * config.height * config.width)
         item = math.prod(config.item_shape)
         self.decoder_z = linear(config.latent, sizes[0], shared=item)
         self.decoder_m = linear(item, sizes[0], shared=config.latent, bias=False)
         self.decoder = perceptron(sizes)
-        fill_bias(self.decoder[-1], log_odds(config.ink))
+        fill_bias(self.decoder[-1], output.bias)
 
     def items(self, m: Float[Tensor, "items *item"]) -> tuple[Tensor, ...]:
         """m's half of the first layer."""
         return (self.decoder_m(m.flatten(1)),)
 
-    def forward(
-        self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]
-    ) -> Float[Tensor, "reads height width"]:
-        """Logits; `item` as from `items()`, one row per read."""
-        logits = self.decoder(torch.relu(self.decoder_z(z) + item[0]))
-        return logits.unflatten(1, self.config.image_shape)
+    def forward(self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]) -> Maps:
+        """The output's maps; `item` as from `items()`, one row per read."""
+        maps = self.decoder(torch.relu(self.decoder_z(z) + item[0]))
+        return maps.unflatten(1, (-1, self.config.height, self.config.width))
 
 
-def item_decoder(config: ModelConfig) -> ConvolutionalItemDecoder | MLPItemDecoder:
+def item_decoder(config: ModelConfig, output: Output) -> ConvolutionalItemDecoder | MLPItemDecoder:
     """p(x|m,z) of the configured family."""
-    return MLPItemDecoder(config) if config.family == "mlp" else ConvolutionalItemDecoder(config)
+    family = MLPItemDecoder if config.family == "mlp" else ConvolutionalItemDecoder
+    return family(config, output)
 
 
 def multiply_weight_(layer: nn.Module, factor: float) -> None:

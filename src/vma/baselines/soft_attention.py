@@ -11,6 +11,7 @@ from vma.baselines.latent_model import LatentModel, standard_normal
 from vma.baselines.networks import encoder, item_decoder
 from vma.config import ModelConfig
 from vma.latents import DiagonalGaussian
+from vma.likelihoods import build_likelihood
 from vma.memory import LearnedMemory, Memory, choose_memory
 from vma.networks.convolutional import HEAD_SCALE
 from vma.networks.mlp import perceptron
@@ -50,7 +51,8 @@ class SoftAttention(LatentModel[KeysAndValues]):
         self.key = encoder(config, config.item_shape, config.matching)
         self.query = perceptron((config.latent, config.hidden[0], config.matching))
         self.similarity = similarity(config.similarity)
-        self.decoder = item_decoder(config)
+        self.likelihood = build_likelihood(config)
+        self.decoder = item_decoder(config, self.likelihood.output)
         learned = config.learned_items
         self.learned_memory = LearnedMemory(learned, config.item_shape) if learned else None
 
@@ -89,8 +91,8 @@ class SoftAttention(LatentModel[KeysAndValues]):
 
     def decode(
         self, z: Float[Tensor, "batch samples latent"], condition: KeysAndValues
-    ) -> Float[Tensor, "batch samples height width"]:
-        """Logits of p(x|z,m(z)), m(z) the average of the values."""
+    ) -> Float[Tensor, "batch samples outputs height width"]:
+        """What the likelihood needs for p(x|z,m(z)), m(z) the average of the values."""
         flat = z.flatten(0, 1)
         weights = self.weights(flat, condition).log_probs.exp()
         read = tuple(torch.tensordot(weights, value, dims=1) for value in condition.values)

@@ -7,6 +7,7 @@ from vma.baselines.latent_model import LatentModel, standard_normal
 from vma.baselines.networks import decoder, encoder
 from vma.config import ModelConfig
 from vma.latents import DiagonalGaussian
+from vma.likelihoods import build_likelihood
 from vma.memory import Memory
 from vma.networks.convolutional import HEAD_SCALE
 
@@ -21,7 +22,8 @@ class VAE(LatentModel[None]):
         super().__init__()
         self.config = config = config or ModelConfig()
         self.encoder = encoder(config, config.image_shape, 2 * config.latent, HEAD_SCALE)
-        self.decoder = decoder(config, config.latent)
+        self.likelihood = build_likelihood(config)
+        self.decoder = decoder(config, config.latent, self.likelihood.output)
 
     def condition(self, memory: Memory | None = None) -> None:
         """Nothing: p(x|M) = p(x)."""
@@ -36,6 +38,6 @@ class VAE(LatentModel[None]):
 
     def decode(
         self, z: Float[Tensor, "batch samples latent"], condition: None = None
-    ) -> Float[Tensor, "batch samples height width"]:
-        """Logits of p(x|z)."""
+    ) -> Float[Tensor, "batch samples outputs height width"]:
+        """What the likelihood needs for p(x|z)."""
         return self.decoder(z.flatten(0, 1)).unflatten(0, z.shape[:2])

@@ -6,10 +6,10 @@ from torch import Tensor, nn
 
 from vma.config import ModelConfig
 from vma.networks.convolutional import ConvolutionalNetworks
-from vma.networks.features import ItemFeatures
+from vma.networks.features import ItemFeatures, Output
 from vma.networks.mlp import MLPNetworks
 
-__all__ = ["ItemFeatures", "Networks", "build_networks"]
+__all__ = ["ItemFeatures", "Networks", "Output", "build_networks"]
 
 
 class Networks(Protocol):
@@ -31,9 +31,10 @@ class Networks(Protocol):
         """Statistics of q(z|m,x); once per unique pair of target and item."""
 
     def decode(self, z: Tensor, item: tuple[Tensor, ...], repeats: list[int] | None = None) -> Tensor:
-        """Logits of p(x|m,z); once per sample. Row i of `item` is for `repeats[i]` samples, or for one."""
+        """What p(x|m,z) needs of m and z; once per sample. Row i of `item` is for `repeats[i]` samples, or for one."""
 
 
-def build_networks(config: ModelConfig) -> ConvolutionalNetworks | MLPNetworks:
-    """The networks of the configured family."""
-    return MLPNetworks(config) if config.family == "mlp" else ConvolutionalNetworks(config)
+def build_networks(config: ModelConfig, output: Output) -> ConvolutionalNetworks | MLPNetworks:
+    """The networks of the configured family, with a decoder that ends in `output`."""
+    family = MLPNetworks if config.family == "mlp" else ConvolutionalNetworks
+    return family(config, output)

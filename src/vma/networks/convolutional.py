@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from vma.config import ModelConfig
 from vma.networks import one_pass
 from vma.networks.compiled import applies
-from vma.networks.features import ItemFeatures, add_half
-from vma.networks.initialisation import fill_bias, linear, log_odds
-from vma.networks.layers import Finish, convolution, transposed
-from vma.networks.maps import Image, Maps, Rows, as_maps, as_rows
+from vma.networks.features import ItemFeatures, Output, add_half
+from vma.networks.initialisation import fill_bias, linear
+from vma.networks.layers import Finish, ToOneMap, convolution, transposed
+from vma.networks.maps import Maps, Rows, as_maps, as_rows
 
 # The last layers of the Gaussian heads start small: q(z|m,x) and p(z|m) begin near a standard normal.
 HEAD_SCALE = 0.1
@@ -71,18 +71,18 @@ def flat_size(config: ModelConfig) -> int:
     return config.maps * scales(config.height)[-1] * scales(config.width)[-1]
 
 
-def upwards(maps: int, extras: list[tuple[int, int]], bias: bool = True) -> list[nn.Module]:
-    """One half, h's or m's, of the six layers: up, keep, up, keep, up, and keep with one map, the logits."""
+def upwards(maps: int, outputs: int, extras: list[tuple[int, int]], bias: bool = True) -> list[nn.Module]:
+    """One half, h's or m's, of the six layers: up, keep, up, keep, up, and keep with the output's maps."""
     layers: list[nn.Module] = []
     for extra in extras:
         layers += [transposed(maps, extra, bias=bias), convolution(maps, maps, halves=2, bias=bias)]
-    return [*layers[:-1], convolution(maps, 1, halves=2, bias=bias)]
+    return [*layers[:-1], convolution(maps, outputs, halves=2, bias=bias)]
 
 
 class Decoder(nn.Module):
     """p(x|m,z): [z, v_m] → hidden → smallest scale, then six layers up on [h, f_m], f_m from m's pyramid."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, output: Output) -> None:
         super().__init__()
         rows, columns = scales(config.height), scales(config.width)
         maps, hidden, latent = config.maps, config.hidden[0], config.latent
@@ -93,10 +93,10 @@ class Decoder(nn.Module):
         self.activation = activation(config.style)
         ends = list(zip(rows[:-1], columns[:-1], rows[1:], columns[1:], strict=True))[::-1]
         extras = [(up_r - 2 * r + 1, up_c - 2 * c + 1) for up_r, up_c, r, c in ends]
-        self.layers_h = nn.ModuleList(upwards(maps, extras, bias=False))
-        self.layers_m = nn.ModuleList(upwards(maps, extras))
+        self.layers_h = nn.ModuleList(upwards(maps, output.maps, extras, bias=False))
+        self.layers_m = nn.ModuleList(upwards(maps, output.maps, extras))
         self.finishes = nn.ModuleList(Finish(maps, config.style) for _ in range(5))
-        fill_bias(self.layers_m[-1], log_odds(config.ink))
+        fill_bias(self.layers_m[-1], output.bias)
 
     def item(self, context: Float[Tensor, "items latent"], levels: list[Maps]) -> tuple[Tensor, ...]:
         """m's half of every layer, with its bias: the hidden one from v_m, then the six, smallest first."""
@@ -105,20 +105,20 @@ class Decoder(nn.Module):
 
     def forward(
         self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...], repeats: list[int] | None = None
-    ) -> Float[Tensor, "reads height width"]:
-        """Logits; `item` as from `item()`, one row per read, or one for each item with `repeats` reads."""
+    ) -> Maps:
+        """The output's maps; `item` as from `item()`, one row per read, or one for each item with `repeats` reads."""
         hidden = self.activation(add_half(self.hidden_z(z), item[0], repeats))
         h = self.activation(self.expand(hidden)).unflatten(1, self.smallest)
         h = h.contiguous(memory_format=torch.channels_last)
         (*layers, _, _), (*finishes, _) = self.layers_h, self.finishes
         for layer, side, finish in zip(layers, item[1:-2], finishes, strict=True):
             h = finish(add_half(layer(h), as_maps(side), repeats), h)
-        return add_half(self.largest_scale(h, item[-2], repeats), as_maps(item[-1]), repeats).squeeze(1)
+        return add_half(self.largest_scale(h, item[-2], repeats), as_maps(item[-1]), repeats)
 
-    def largest_scale(self, h: Maps, half: one_pass.Halves, repeats: list[int] | None) -> Image:
-        """h's half of the logits: the last two layers."""
+    def largest_scale(self, h: Maps, half: one_pass.Halves, repeats: list[int] | None) -> Maps:
+        """h's half of the output: the last two layers."""
         up, last, finish = self.layers_h[-2], self.layers_h[-1], self.finishes[-1]
-        if repeats is not None and finish.norm is None and applies(h):
+        if repeats is not None and isinstance(last, ToOneMap) and finish.norm is None and applies(h):
             return one_pass.largest_scale(up, last, h, half, repeats)
         return last(finish(add_half(up(h), as_maps(half), repeats), h))
 
@@ -130,7 +130,7 @@ class ConvolutionalNetworks(nn.Module):
     been learned can be looked at.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, output: Output) -> None:
         super().__init__()
         self.config = config
         maps, latent = config.maps, config.latent
@@ -142,7 +142,7 @@ class ConvolutionalNetworks(nn.Module):
         self.encoder_m = convolution(1, maps, halves=2, bias=False)
         self.encoder_pyramid = Pyramid(maps, config.style)
         self.encoder_head = head(config, 2 * latent, HEAD_SCALE)
-        self.decoder = Decoder(config)
+        self.decoder = Decoder(config, output)
 
     def embedding(self, shape: tuple[int, ...]) -> nn.Module:
         """h: image → matching space; `shape` is always the image's."""
@@ -167,6 +167,6 @@ class ConvolutionalNetworks(nn.Module):
 
     def decode(
         self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...], repeats: list[int] | None = None
-    ) -> Float[Tensor, "reads height width"]:
-        """Logits of p(x|m,z)."""
+    ) -> Maps:
+        """The output's maps, of m and z."""
         return self.decoder(z, item, repeats)

@@ -8,6 +8,19 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
+class Output:
+    """What a decoder ends in.
+
+    Attributes:
+        maps: Numbers for every pixel.
+        bias: Where each of them starts.
+    """
+
+    maps: int
+    bias: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class ItemFeatures:
     """What p(z|m) and p(x|m,z) need of m alone, computed once per unique item.
 

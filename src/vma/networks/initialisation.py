@@ -1,6 +1,7 @@
 """He initialisation: signals keep their size through ReLU layers, so z is heard beside the skips from m."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -30,8 +31,9 @@ def log_odds(share: float) -> float:
     return math.log(share / (1.0 - share))
 
 
-def fill_bias(layer: nn.Module, value: float) -> None:
-    """b = value, for every unit of `layer`."""
+def fill_bias(layer: nn.Module, values: Sequence[float]) -> None:
+    """b = values, each for an equal share of the units of `layer`, one share after the other."""
     bias = layer.bias
     assert isinstance(bias, nn.Parameter)
-    nn.init.constant_(bias, value)
+    with torch.no_grad():
+        bias.copy_(torch.tensor(values).repeat_interleave(len(bias) // len(values)))

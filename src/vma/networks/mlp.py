@@ -9,8 +9,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vma.config import ModelConfig
-from vma.networks.features import ItemFeatures, add_half
-from vma.networks.initialisation import fill_bias, linear, log_odds
+from vma.networks.features import ItemFeatures, Output, add_half
+from vma.networks.initialisation import fill_bias, linear
+from vma.networks.maps import Maps
 
 # The last layers of the Gaussian heads start small: q(z|m,x) and p(z|m) begin near a standard normal.
 HEAD_SCALE = 0.1
@@ -27,7 +28,7 @@ def perceptron(sizes: Sequence[int], scale: float = 1.0) -> nn.Sequential:
 class MLPNetworks(nn.Module):
     """q(z|m,x): [x, m] → 256 → 128 → 2|z|; p(z|m): m → 256 → 128 → 2|z|; p(x|m,z): [z, m] → 128 → 256 → x."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, output: Output) -> None:
         super().__init__()
         self.config = config
         pixels, item = config.height * config.width, math.prod(config.item_shape)
@@ -38,8 +39,8 @@ class MLPNetworks(nn.Module):
         self.encoder = perceptron((*config.hidden, 2 * config.latent), HEAD_SCALE)
         self.decoder_z = linear(config.latent, backwards[0], shared=item)
         self.decoder_m = linear(item, backwards[0], shared=config.latent, bias=False)
-        self.decoder = perceptron((*backwards, pixels))
-        fill_bias(self.decoder[-1], log_odds(config.ink))
+        self.decoder = perceptron((*backwards, output.maps * pixels))
+        fill_bias(self.decoder[-1], output.bias)
 
     def embedding(self, shape: tuple[int, ...]) -> nn.Module:
         """h: flatten → 256 → 128 → |e|."""
@@ -67,7 +68,7 @@ class MLPNetworks(nn.Module):
 
     def decode(
         self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...], repeats: list[int] | None = None
-    ) -> Float[Tensor, "reads height width"]:
-        """Logits of p(x|m,z)."""
-        logits = self.decoder(torch.relu(add_half(self.decoder_z(z), item[0], repeats)))
-        return logits.unflatten(1, self.config.image_shape)
+    ) -> Maps:
+        """The output's maps, of m and z."""
+        maps = self.decoder(torch.relu(add_half(self.decoder_z(z), item[0], repeats)))
+        return maps.unflatten(1, (-1, self.config.height, self.config.width))

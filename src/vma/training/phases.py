@@ -117,7 +117,7 @@ class Awake(Phase):
         dreams = settings.sleep.beside > 0 and done >= settings.sleep.begin
         mixed = settings.precision == "bfloat16"
         with torch.autocast(here.device.type, dtype=torch.bfloat16, enabled=mixed):
-            estimate, recalled = self.objective(x, memory, source, dreams)
+            estimate, recalled = self.objective(x, memory, source, dreams, settings.blind_at(done))
         self.means = partial(means_of_terms, estimate)
         loss = estimate.loss if recalled is None else estimate.loss + settings.sleep.beside * recalled.loss
         check_finite(loss, self.means)
@@ -134,14 +134,14 @@ class Objective(nn.Module):
         self.model, self.settings = model, settings
 
     def forward(
-        self, x: Tensor, memory: Memory | None, source: torch.Generator, dreams: bool
+        self, x: Tensor, memory: Memory | None, source: torch.Generator, dreams: bool, blind: float
     ) -> tuple[Estimate, Recall | None]:
         """The bound at one episode, and how well q(a|x) knows dreams again, if they are asked for."""
         settings = self.settings
         seen = {"seen": look(settings.warps, source)} if settings.warp_awake else {}
         estimate = self.model(
             x, memory, settings.samples, estimator_name=settings.estimator,
-            latent_gradient=settings.latent_gradient, generator=source, **seen,
+            latent_gradient=settings.latent_gradient, blind=blind, generator=source, **seen,
         )  # fmt: skip
         if not dreams:
             return estimate, None

@@ -43,13 +43,13 @@ def imagine(
     items = keyed.prior().sample(samples, generator)
     shape = (samples, keyed.model.config.latent)
     noise = keyed.keys.new_empty(shape).normal_(generator=generator)
-    probabilities = torch.cat(
-        [
-            keyed.model.ink(keyed.memory, a, temperature * e)
-            for a, e in zip(items.split(64), noise.split(64), strict=True)
-        ]
-    )
-    return Imagined(items, torch.bernoulli(probabilities, generator=generator), probabilities)
+    uniforms = noise.new_empty((samples, *keyed.model.config.image_shape)).uniform_(generator=generator)
+    drawn = [
+        keyed.model.draw(keyed.memory, a, temperature * e, u, temperature)
+        for a, e, u in zip(items.split(64), noise.split(64), uniforms.split(64), strict=True)
+    ]
+    images, means, shown = (torch.cat([getattr(d, f) for d in drawn]) for f in ("images", "means", "shown"))
+    return Imagined(items, images, means, shown)
 
 
 @torch.no_grad()

@@ -1,0 +1,247 @@
+"""Pixels that know their neighbours: ways to keep the memory alive, on held-out training classes.
+
+    python -m benchmarks.likelihood_study results/likelihood-study.json --judge MODEL --updates 1500
+
+trains a model in every way for the same updates, awake, and looks at 60 classes of the training part that it has not
+seen. Several processes may share one JSON: each takes what nobody has begun.
+"""
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import tyro
+from filelock import FileLock
+
+from benchmarks.sleep_study import CPU, FAR, accuracy
+from vma.bounds import decomposition, multi_sample_bound
+from vma.data.dataset import Dataset
+from vma.episodes import EpisodeSampler
+from vma.evaluation.classification import class_log_likelihood, trial_draw
+from vma.files import write_atomically
+from vma.memory import Memory
+from vma.model import VMA
+from vma.storage import load_model, save_model
+from vma.training.allocation import keep_memory
+from vma.training.phases import Awake
+from vma.training.presets import PRESETS
+from vma.training.processes import Processes
+from vma.training.settings import SleepSettings, TrainSettings
+from vma.training.streams import datasets, generator, open_streams
+from vma.warps import WarpSettings
+
+Row = dict[str, Any]
+EPISODES, SAMPLES = 16, 16  # of the bound
+TRIALS = 200  # by likelihood, 20 classes with one item each
+BASE = replace(PRESETS["omniglot-fewshot-4-fast"], sleep=SleepSettings(), warps=WarpSettings())
+
+
+def in_order(first: float, last: float, *neighbourhood: int, **changes: Any) -> TrainSettings:
+    """`reading-order` with such a neighbourhood, and a share of blind targets from `first` to `last`."""
+    model = replace(BASE.model, likelihood="reading-order", neighbourhood=neighbourhood, **changes)
+    return replace(BASE, model=model, blind=(first, last))
+
+
+WAYS = {
+    "bernoulli": BASE,
+    "7, 5, 5": in_order(0.0, 0.0, 7, 5, 5),
+    "7, 5, 5; half blind": in_order(0.5, 0.5, 7, 5, 5),
+    "7, 5, 5; blind 1 → 0": in_order(1.0, 0.0, 7, 5, 5),
+    "7, 5, 5; blind 0.5 → 0": in_order(0.5, 0.0, 7, 5, 5),
+    "3": in_order(0.0, 0.0, 3),
+    "5": in_order(0.0, 0.0, 5),
+    "5; half blind": in_order(0.5, 0.5, 5),
+    "7; half blind": in_order(0.5, 0.5, 7),
+    "7, 5, 5; a quarter blind": in_order(0.25, 0.25, 7, 5, 5),
+    "7, 5, 5; blind 1 → 0.25": in_order(1.0, 0.25, 7, 5, 5),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is compared.
+
+    Attributes:
+        path: The JSON; runs that it holds already are not made again.
+        judge: A model with the Bernoulli likelihood, which says from which of 20 items a sample came.
+        updates: Of each run.
+        seeds: Of the runs.
+        data: Folder with the data files.
+        only: Ways to run, by their number; all if none is named.
+        models: Folder to keep the models in; none are kept if there is none.
+    """
+
+    path: Annotated[Path, tyro.conf.Positional]
+    judge: Path
+    updates: int = 1500
+    seeds: tuple[int, ...] = (0,)
+    data: Path | None = None
+    only: tuple[int, ...] = ()
+    models: Path | None = None
+
+
+def run(way: str, seed: int, options: Options) -> Row:
+    """Train in one way with one seed, and look at held-out training classes, the same for all seeds."""
+    settings = replace(WAYS[way], seed=seed, threads=1, updates=options.updates)
+    _, held_out = datasets(replace(settings, seed=0), options.data)
+    streams = open_streams(replace(settings, seed=0), options.data)
+    torch.manual_seed(seed)
+    phase = Awake(VMA(settings.model), settings, streams, Processes(0, 1, CPU))
+    began = time.process_time()
+    for update in range(options.updates):
+        phase.step(seed * FAR + update, update, update / options.updates)
+    seconds, model = time.process_time() - began, phase.average.model
+    assert isinstance(model, VMA)
+    if options.models:
+        save_model(model, options.models / f"{list(WAYS).index(way)}-{seed}-{options.updates}.safetensors")
+    found = measure(model, held_out, load_judge(options.judge))
+    return {"way": way, "seed": seed, "updates": options.updates, "seconds": seconds, **found}
+
+
+def load_judge(path: Path) -> VMA:
+    """The model that looks at samples of others."""
+    judge = load_model(path)
+    assert isinstance(judge, VMA)
+    return judge
+
+
+def measure(model: VMA, data: Dataset, judge: VMA) -> Row:
+    """Everything that a likelihood is to be judged by."""
+    return {
+        **accuracy(model, data),
+        **bounds(model, data),
+        "20-way 1-shot by likelihood": by_likelihood(model, data),
+        "samples recognised": recognised(model, data, judge),
+    }
+
+
+@torch.no_grad()
+def bounds(model: VMA, data: Dataset) -> Row:
+    """NLL and divergences with 8 classes × 4 in memory, and what these are worth against eight other classes."""
+    sampler, rows = EpisodeSampler(data, classes=8, distractors=8, targets=4, shots=4), []
+    for number in range(EPISODES):
+        episode = sampler.episode(number).tensors()
+        own = episode.memory_labels < 8
+        terms, elsewhere = (
+            model.terms(episode.targets, Memory(memory), SAMPLES, generator=generator(0, number, 0, CPU))
+            for memory in (episode.memory[own], episode.memory[~own])
+        )
+        parts, bound = decomposition(terms), multi_sample_bound(terms)
+        worth = bound - multi_sample_bound(elsewhere)
+        rows.append(torch.stack([-bound, worth, parts.kl_a, parts.kl_z]).mean(1))
+    return dict(zip(("nll", "worth", "kl_a", "kl_z"), torch.stack(rows).mean(0).tolist(), strict=True))
+
+
+@torch.no_grad()
+def by_likelihood(model: VMA, data: Dataset) -> float:
+    """Share of right answers among 20 classes with one item each, by log p(x,y|M)."""
+    draw, right = trial_draw(data, 20, 1, seed=0), 0
+    for trial in range(TRIALS):
+        episode = draw(trial).tensors()
+        memory = Memory(episode.memory, episode.memory_labels)
+        source = generator(0, trial, 0, CPU)
+        scores = class_log_likelihood(model, episode.targets, memory, 20, SAMPLES, source)
+        right += int(scores.argmax()) == int(episode.target_labels)
+    return right / TRIALS
+
+
+@torch.no_grad()
+def recognised(model: VMA, data: Dataset, judge: VMA, each: int = 5) -> float:
+    """Share of samples, `each` from every one of 20 items of 20 classes, that the judge's q(a|x) gives to their item."""
+    sampler, found = EpisodeSampler(data, classes=20, targets=1, shots=1), []
+    for number in range(EPISODES):
+        memory = Memory(sampler.episode(number).tensors().memory)
+        addresses = torch.arange(20).repeat_interleave(each)
+        drawn = model.sample(memory, addresses=addresses, generator=generator(0, number, 0, CPU))
+        found.append(judge.posterior(drawn.images, memory).log_probs.argmax(-1) == addresses)
+    return float(torch.cat(found).float().mean())
+
+
+FIGURES = {
+    "NLL": ("nll", 1, 2),
+    "worth": ("worth", 1, 1),
+    "KL_a": ("kl_a", 1, 2),
+    "KL_z": ("kl_z", 1, 1),
+    "20-1 by p(x,y\\|M)": ("20-way 1-shot by likelihood", 100, 1),
+    "20-1 by q(a\\|x)": ("20-way 1-shot", 100, 1),
+    "mass": ("own_class_mass", 1, 3),
+    "samples recognised": ("samples recognised", 100, 1),
+}
+
+
+def table(rows: Sequence[Row]) -> str:
+    """A Markdown table of means over seeds, with standard errors where there are several."""
+    lines = [f"| way | seeds | {' | '.join(FIGURES)} |", "|---" * (2 + len(FIGURES)) + "|"]
+    for way in dict.fromkeys(row["way"] for row in rows):
+        mine = [row for row in rows if row["way"] == way]
+        cells = [
+            cell([row[name] * times for row in mine], digits) for name, times, digits in FIGURES.values()
+        ]
+        lines.append(f"| {way} | {len(mine)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def cell(values: Sequence[float], digits: int) -> str:
+    """mean ± standard error."""
+    mean = f"{np.mean(values):.{digits}f}"
+    if len(values) == 1:
+        return mean
+    return f"{mean} ± {np.std(values, ddof=1) / math.sqrt(len(values)):.{digits}f}"
+
+
+def main(options: Options) -> None:
+    """Run what nobody has run or begun yet, seed by seed, and print the table."""
+    torch.set_num_threads(1)
+    keep_memory()
+    ways = list(WAYS)
+    for seed in options.seeds:
+        for way in [ways[i] for i in options.only] or ways:
+            if claim(options.path, f"{way}, seed {seed}"):
+                add(options, run(way, seed, options))
+    print(table(stored(options.path)["runs"]))
+
+
+def stored(path: Path) -> Row:
+    """What the JSON holds."""
+    return json.loads(path.read_text()) if path.exists() else {"runs": []}
+
+
+def claim(path: Path, name: str) -> bool:
+    """Whether this process is to make a run: nobody else has begun it. Delete the file to begin anew."""
+    place = path.with_suffix(".begun")
+    with FileLock(f"{place}.lock"):
+        begun = place.read_text().splitlines() if place.exists() else []
+        rows = [f"{row['way']}, seed {row['seed']}" for row in stored(path)["runs"]]
+        if name in begun or name in rows:
+            return False
+        place.write_text("\n".join([*begun, name]))
+    return True
+
+
+def add(options: Options, row: Row) -> None:
+    """Add a run to the JSON: settings of every way, all runs."""
+    with FileLock(options.path.with_suffix(".lock")):
+        order = list(WAYS)
+        rows = [row, *stored(options.path)["runs"]]
+        rows.sort(key=lambda row: (order.index(row["way"]), row["seed"]))
+        settings = {way: asdict(WAYS[way]) for way in dict.fromkeys(row["way"] for row in rows)}
+        about = {
+            "data": "omniglot 45-5, 60 held-out training classes, 8 × 4 in memory",
+            "updates": options.updates,
+            "judge": options.judge.name,
+            "samples": SAMPLES,
+            "episodes": EPISODES,
+            "trials": TRIALS,
+        }
+        answer = {**about, "runs": rows, "settings": settings}
+        write_atomically(options.path, json.dumps(answer, indent=1).encode())
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options, description=__doc__))

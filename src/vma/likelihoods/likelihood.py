@@ -1,0 +1,71 @@
+"""What a model asks of p(x|m,z): an end for its decoder, log-probabilities, and draws."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from vma.networks.features import Output
+
+Features = Float[Tensor, "reads outputs height width"]  # what a decoder ends in
+Images = Float[Tensor, "batch *image"]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Images that were drawn, pixel by pixel.
+
+    Attributes:
+        images: x.
+        means: The mean of every pixel given those before it, if it looks at any; of black and white ones, the
+            probability of ink.
+        shown: What a figure shows: the means where pixels are independent, else the images.
+    """
+
+    images: Images
+    means: Images
+    shown: Images
+
+
+class Likelihood(nn.Module, ABC):
+    """p(x|m,z), given feature maps of m and z that a decoder has made.
+
+    Everything that depends on x alone is computed by `targets`, once per target; `log_prob` joins it with the
+    features of every read.
+
+    Attributes:
+        output: What the decoder must end in.
+    """
+
+    output: Output
+
+    @abstractmethod
+    def check(self, name: str, images: Images) -> None:
+        """Refuse images that this likelihood gives no probability, in one sentence that names them `name`."""
+
+    @abstractmethod
+    def targets(self, x: Images, blind: Bool[Tensor, "batch"] | None = None) -> tuple[Tensor, ...]:
+        """What is needed of x, one row per target.
+
+        Args:
+            x: Targets.
+            blind: Targets whose pixels are to be explained without the pixels before them, in training; means
+                nothing where pixels are independent.
+        """
+
+    @abstractmethod
+    def log_prob(
+        self, targets: tuple[Tensor, ...], rows: Int[Tensor, "reads"], features: Features
+    ) -> Float[Tensor, "reads"]:
+        """log p(x|m,z) of every read, with `rows` the row of `targets` that each is of."""
+
+    @abstractmethod
+    def draw(
+        self, features: Features, uniforms: Float[Tensor, "reads *image"], temperature: float = 1.0
+    ) -> Drawing:
+        """x ~ p(x|m,z) by the inverse distribution function at `uniforms`, one number in [0, 1) per pixel.
+
+        With all of them ½ it is the most probable drawing, pixel by pixel. The `temperature` divides the
+        log-odds of a pixel that looks at others; independent pixels are drawn as they are.
+        """

@@ -1,0 +1,147 @@
+"""p(x|m,z) = Π_i p(x_i | x_j of the neighbours j before i, m, z): ink in reading order, row by row.
+
+The paper leaves such connections out; pixels that know their neighbours draw crisp strokes. A pixel's neighbours speak
+through a few causal convolutions of x, the context c, computed once per target; the decoder ends in as many maps h,
+of m and z; and the log-odds of ink are those of a small network of SiLU(h + c), pixel by pixel.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from vma.errors import InputError
+from vma.likelihoods.bernoulli import bernoulli_log_prob
+from vma.likelihoods.likelihood import Drawing, Features, Images, Likelihood
+from vma.likelihoods.wavefront import Wavefront
+from vma.networks.features import Output
+from vma.networks.initialisation import fill_bias, he_, linear, log_odds
+from vma.networks.layers import start
+from vma.networks.maps import Maps, Rows, as_rows
+
+COLDEST = 1e-3  # temperature, below which a pixel is what is more probable
+
+
+class Causal(nn.Conv2d):
+    """A convolution by which a pixel sees the rows above and, of its own row, what stands before it.
+
+    Args:
+        inputs: Maps of the input.
+        outputs: Maps of the output.
+        size: Width of the neighbourhood; it reaches half as far up.
+        itself: Whether a pixel sees itself too, as it may in all layers but the first.
+    """
+
+    mask: Float[Tensor, "rows columns"]
+
+    def __init__(self, inputs: int, outputs: int, size: int, itself: bool) -> None:
+        super().__init__(inputs, outputs, (size // 2 + 1, size))
+        mask = torch.ones(self.kernel_size)
+        mask[-1, size // 2 + itself :] = 0
+        self.register_buffer("mask", mask, persistent=False)
+        he_(self.weight, inputs * int(mask.sum()))
+        with torch.no_grad():
+            self.weight.mul_(mask)
+        start(self)
+
+    def matrix(self) -> tuple[Float[Tensor, "_ outputs"], Float[Tensor, "outputs"]]:
+        """Weights for the neighbours' values in a row, neighbour by neighbour, and bias."""
+        assert self.bias is not None
+        taps = self.weight.flatten(2)[:, :, self.mask.flatten() > 0]
+        return taps.permute(2, 1, 0).flatten(0, 1), self.bias
+
+    def forward(self, h: Maps) -> Maps:
+        """Maps of h's size."""
+        half = self.kernel_size[1] // 2
+        return functional.conv2d(functional.pad(h, (half, half, half, 0)), self.weight * self.mask, self.bias)
+
+
+class Context(nn.Module):
+    """c: what a pixel knows of those before it, by causal layers with residual sums.
+
+    Nothing is normalised over pixels: a mean over an image would tell of the pixels to come.
+    """
+
+    def __init__(self, maps: int, neighbourhood: Sequence[int]) -> None:
+        super().__init__()
+        self.sizes = tuple(neighbourhood)
+        first, *others = neighbourhood
+        self.first = Causal(1, maps, first, itself=False)
+        self.others = nn.ModuleList(Causal(maps, maps, size, itself=True) for size in others)
+
+    def layers(self) -> list[Causal]:
+        """All of them, in their order."""
+        return [self.first, *(layer for layer in self.others if isinstance(layer, Causal))]
+
+    def forward(self, x: Float[Tensor, "batch height width"]) -> Maps:
+        """c of every pixel."""
+        c = self.first(x.unsqueeze(1))
+        for layer in self.others:
+            c = c + layer(functional.silu(c))
+        return c
+
+
+class ReadingOrder(Likelihood):
+    """The decoder ends in maps h; logit = w · SiLU(W SiLU(h + c) + b) + b'.
+
+    Args:
+        maps: Number of maps of h and c.
+        neighbourhood: Width of each causal layer's neighbourhood.
+        ink: Expected share of ink, at which the log-odds start.
+    """
+
+    def __init__(self, maps: int, neighbourhood: Sequence[int], ink: float) -> None:
+        super().__init__()
+        self.output = Output(maps, (0.0,) * maps)
+        self.context = Context(maps, neighbourhood)
+        self.mix = linear(maps, maps)
+        self.last = linear(maps, 1)
+        fill_bias(self.last, (log_odds(ink),))
+
+    def check(self, name: str, images: Images) -> None:
+        """Black and white alone: a grey pixel has no probability here, and its neighbours would see it."""
+        if not bool(((images == 0) | (images == 1)).all()):
+            raise InputError(
+                f"{name} must be black and white, 0 or 1, for the likelihood 'reading-order': threshold them, "
+                "or draw them with stochastic binarization."
+            )
+
+    def targets(
+        self, x: Float[Tensor, "batch height width"], blind: Bool[Tensor, "batch"] | None = None
+    ) -> tuple[Tensor, ...]:
+        """x and c, which is zero for the blind."""
+        c = as_rows(self.context(x)).contiguous()
+        return x, c if blind is None else c.masked_fill(blind.view(-1, 1, 1, 1), 0.0)
+
+    def log_prob(
+        self, targets: tuple[Tensor, ...], rows: Int[Tensor, "reads"], features: Features
+    ) -> Float[Tensor, "reads"]:
+        """Σ_i log p(x_i | x_<i, m, z)."""
+        x, c = (each.index_select(0, rows) for each in targets)
+        return bernoulli_log_prob(x, self.logits(as_rows(features), c))
+
+    def logits(self, h: Rows, c: Rows) -> Float[Tensor, "*pixels"]:
+        """Log-odds of ink, for rows of h and c with the maps last."""
+        y = functional.silu(h + c)
+        return self.last(functional.silu(self.mix(y))).squeeze(-1)
+
+    @torch.no_grad()
+    def draw(
+        self,
+        features: Features,
+        uniforms: Float[Tensor, "reads height width"],
+        temperature: float = 1.0,
+    ) -> Drawing:
+        """x_i = [u_i < σ(l_i / τ)], one wavefront of pixels after the other."""
+        size = features.shape[2:]
+        order = Wavefront.of(self.context.sizes, *size).to(features.device)
+        x, means = order.draw(
+            [layer.matrix() for layer in self.context.layers()],
+            lambda h, c: self.logits(h, c) / max(temperature, COLDEST),
+            as_rows(features).flatten(1, 2),
+            uniforms.flatten(1),
+        )
+        x, means = x.unflatten(1, size), means.unflatten(1, size)
+        return Drawing(x, means, x)
