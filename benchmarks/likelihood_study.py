@@ -2,8 +2,8 @@
 
     python -m benchmarks.likelihood_study results/likelihood-study.json --judge MODEL --updates 1500
 
-trains a model in every way for the same updates, awake, and looks at 60 classes of the training part that it has not
-seen. Several processes may share one JSON: each takes what nobody has begun.
+trains a model in every way for the same updates, awake, and looks at 60 classes of the training part that it has
+not seen. Several processes may share one JSON: each takes what nobody has begun.
 """
 
 import json
@@ -153,7 +153,7 @@ def by_likelihood(model: VMA, data: Dataset) -> float:
 
 @torch.no_grad()
 def recognised(model: VMA, data: Dataset, judge: VMA, each: int = 5) -> float:
-    """Share of samples, `each` from every one of 20 items of 20 classes, that the judge's q(a|x) gives to their item."""
+    """Share of samples, `each` from every one of 20 items, that the judge's q(a|x) gives to their item."""
     sampler, found = EpisodeSampler(data, classes=20, targets=1, shots=1), []
     for number in range(EPISODES):
         memory = Memory(sampler.episode(number).tensors().memory)

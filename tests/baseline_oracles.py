@@ -19,7 +19,7 @@ def exact_log_p_x(
     condition = model.condition(memory)
     p_z = model.prior(condition)
     z = (p_z.mean + p_z.log_std.exp() * points)[None]
-    pixels = torch.distributions.Bernoulli(logits=model.decode(z, condition)[0])
+    pixels = torch.distributions.Bernoulli(logits=model.decode(z, condition)[0, :, 0])
     log_p_x = torch.stack([pixels.log_prob(target).sum((1, 2)) for target in x])
     return torch.logsumexp(log_weights + log_p_x, 1)
 

@@ -165,11 +165,10 @@ def reference_terms(
         prior = DiagonalGaussian.of_statistics(reference_prior(model, m))
         posterior = DiagonalGaussian.of_statistics(reference_encoder(model, x[b][None], m))
         z = posterior.mean + posterior.log_std.exp() * noise[b, k]
-        pixels = torch.distributions.Bernoulli(logits=reference_decoder(model, m, z))
         p_z, q_z = (torch.distributions.Normal(d.mean, d.log_std.exp()) for d in (prior, posterior))
         rows["p_z"].append(p_z.log_prob(z).sum())
         rows["q_z"].append(q_z.log_prob(z).sum())
-        rows["p_x"].append(pixels.log_prob(x[b][None]).sum())
+        rows["p_x"].append(reference_log_prob(model, x[b], reference_decoder(model, m, z))[0])
         rows["kl"].append(torch.distributions.kl_divergence(q_z, p_z).sum())
     p_z, q_z, p_x, kl = (torch.stack(values).view(addresses.shape) for values in rows.values())
     log_q_a = torch.stack([q_a.log_probs[b][addresses[b]] for b in range(len(x))])
@@ -177,11 +176,15 @@ def reference_terms(
     return BoundTerms(p_a.log_probs[addresses], log_q_a, p_z, q_z, p_x, mass, kl)
 
 
+def with_channels(images: Tensor) -> Tensor:
+    return images if images.ndim == 4 else images[:, None]
+
+
 def reference_prior(model: VMA, m: Tensor) -> Tensor:
     networks = model.networks
     if model.config.family == "mlp":
         return networks.prior(m.flatten(1))
-    return networks.prior(pyramid(networks.item_pyramid, networks.item_first(m[:, None]))[-1])
+    return networks.prior(pyramid(networks.item_pyramid, networks.item_first(with_channels(m)))[-1])
 
 
 def reference_encoder(model: VMA, x: Tensor, m: Tensor) -> Tensor:
@@ -191,7 +194,7 @@ def reference_encoder(model: VMA, x: Tensor, m: Tensor) -> Tensor:
         both = torch.cat((x.flatten(1), m.flatten(1)), 1)
         return networks.encoder(torch.relu(both @ weight.T + networks.encoder_x.bias))
     weight = torch.cat((networks.encoder_x.weight, networks.encoder_m.weight), 1)
-    both = torch.stack((x, m), 1)
+    both = torch.cat((with_channels(x), with_channels(m)), 1)
     first = torch.nn.functional.conv2d(both, weight, networks.encoder_x.bias, padding=1)
     return networks.encoder_head(pyramid(networks.encoder_pyramid, first)[-1])
 
@@ -202,8 +205,8 @@ def reference_decoder(model: VMA, m: Tensor, z: Tensor) -> Tensor:
         weight = torch.cat((networks.decoder_z.weight, networks.decoder_m.weight), 1)
         both = torch.cat((z, m.flatten(1)), 1)
         hidden = torch.relu(both @ weight.T + networks.decoder_z.bias)
-        return networks.decoder(hidden).view(-1, *model.config.image_shape)
-    levels = pyramid(networks.item_pyramid, networks.item_first(m[:, None]))
+        return networks.decoder(hidden).view(len(hidden), -1, model.config.height, model.config.width)
+    levels = pyramid(networks.item_pyramid, networks.item_first(with_channels(m)))
     return reference_upwards(networks.decoder, z, networks.context(levels[-1]), levels)
 
 
@@ -223,7 +226,51 @@ def reference_upwards(decoder: torch.nn.Module, z: Tensor, context: Tensor, leve
                 both, torch.cat((of_h.weight, of_m.weight), 1), of_m.bias, padding=1
             )
         h = y if i == 5 else finish(decoder.finishes[i], y, h)
-    return h[:, 0]
+    return h
+
+
+def reference_log_prob(model: VMA, x: Tensor, features: Tensor) -> Tensor:
+    """log p(x|m,z) of one target for each row of `features`, by torch's own distributions."""
+    config = model.config
+    if config.likelihood == "categorical":
+        logits = features.unflatten(1, (config.channels, config.levels)).permute(0, 1, 3, 4, 2)
+        level = (x * (config.levels - 1)).round().view(1, *logits.shape[1:4])
+        return torch.distributions.Categorical(logits=logits).log_prob(level).sum((1, 2, 3))
+    logits = features[:, 0]
+    if config.likelihood == "reading-order":
+        logits = reference_logits(model.likelihood, x, features)
+    return torch.distributions.Bernoulli(logits=logits).log_prob(x).sum((1, 2))
+
+
+def reference_logits(likelihood: torch.nn.Module, x: Tensor, features: Tensor) -> Tensor:
+    """Log-odds of ink in reading order, each pixel's from an image in which it and all later ones are erased."""
+    logits = torch.empty(len(features), *x.shape)
+    for row, column in itertools.product(*map(range, x.shape)):
+        known = x.clone()
+        known[row, column:] = 0
+        known[row + 1 :] = 0
+        c = reference_context(likelihood.context, known)[:, row, column]
+        y = silu(features[:, :, row, column] + c)
+        y = silu(y @ likelihood.mix.weight.T + likelihood.mix.bias)
+        logits[:, row, column] = (y @ likelihood.last.weight.T + likelihood.last.bias)[:, 0]
+    return logits
+
+
+def reference_context(context: torch.nn.Module, x: Tensor) -> Tensor:
+    """c by plain convolutions over whole neighbourhoods, whose lower half is zero."""
+    c, h = torch.zeros(()), x[None, None]
+    for layer in (context.first, *context.others):
+        (above, size), half = layer.kernel_size, layer.kernel_size[1] // 2
+        whole = torch.zeros(*layer.weight.shape[:2], size, size)
+        whole[:, :, :above] = layer.weight
+        whole[:, :, half, half + (layer is not context.first) :] = 0
+        c = c + torch.nn.functional.conv2d(h, whole, layer.bias, padding=half)
+        h = silu(c)
+    return c[0]
+
+
+def silu(y: Tensor) -> Tensor:
+    return y * torch.sigmoid(y)
 
 
 def pyramid(module: torch.nn.Module, y: Tensor) -> list[Tensor]:
@@ -239,7 +286,7 @@ def finish(module: torch.nn.Module, y: Tensor, h: Tensor | None) -> Tensor:
     y = module.norm(y)
     if h is not None and h.shape == y.shape:
         y = y + h
-    return y * torch.sigmoid(y)
+    return silu(y)
 
 
 # --- exact marginals ---------------------------------------------------------------------------------------
@@ -264,9 +311,8 @@ def exact_log_marginal(model: VMA, x: Tensor, memory: Memory | None, nodes: int 
         m = chosen.items[a][None]
         prior = DiagonalGaussian.of_statistics(reference_prior(model, m))
         zs = prior.mean + prior.log_std.exp() * points
-        logits = reference_decoder(model, m.expand(len(zs), *m.shape[1:]), zs)
-        pixels = torch.distributions.Bernoulli(logits=logits)
-        log_p_x = torch.stack([pixels.log_prob(target).sum((1, 2)) for target in x])
+        features = reference_decoder(model, m.expand(len(zs), *m.shape[1:]), zs)
+        log_p_x = torch.stack([reference_log_prob(model, target, features) for target in x])
         of_address.append(p_a.log_probs[a] + torch.logsumexp(log_weights + log_p_x, 1))
     return torch.logsumexp(torch.stack(of_address), 0)
 

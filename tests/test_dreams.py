@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tests.oracles import LEVEL, bits, chi_square_p_value, flat_gradient, quadrature, small_mlp
 
-from tests.oracles import reference_decoder, reference_prior  # isort: skip
+from tests.oracles import reference_decoder, reference_log_prob, reference_prior  # isort: skip
 from vma import VMA, Memory
 from vma.dreams import Dreams, dream, recall
 from vma.latents import DiagonalGaussian
@@ -43,15 +43,15 @@ def joint(model: VMA, memory: Memory | None) -> Tensor:
         m = chosen.items[a][None]
         prior = DiagonalGaussian.of_statistics(reference_prior(model, m))
         zs = prior.mean + prior.log_std.exp() * points
-        pixels = torch.distributions.Bernoulli(
-            logits=reference_decoder(model, m.expand(len(zs), *m.shape[1:]), zs)
-        )
-        log_p_x = torch.stack([pixels.log_prob(x).sum((1, 2)) for x in ALL_IMAGES])
+        features = reference_decoder(model, m.expand(len(zs), *m.shape[1:]), zs)
+        log_p_x = torch.stack([reference_log_prob(model, x, features) for x in ALL_IMAGES])
         rows.append(p_a.log_probs[a] + torch.logsumexp(log_weights + log_p_x, 1))
     return torch.stack(rows)
 
 
-@pytest.mark.parametrize("changes", [{}, {"tied": True}, {"prior": "flat"}, {"learned_items": 3}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"tied": True}, {"prior": "flat"}, {"learned_items": 3}, {"likelihood": "reading-order"}]
+)
 def test_the_expected_gradient_is_that_of_the_divergence_from_the_true_posterior(
     changes: dict[str, object],
 ) -> None:
@@ -71,7 +71,7 @@ def test_the_expected_gradient_is_that_of_the_divergence_from_the_true_posterior
     assert total.norm() > 1e-3
 
 
-@pytest.mark.parametrize("changes", [{}, {"learned_items": 3}])
+@pytest.mark.parametrize("changes", [{}, {"learned_items": 3}, {"likelihood": "reading-order"}])
 def test_dreams_are_draws_of_the_joint_distribution(changes: dict[str, object]) -> None:
     model, memory = a_model(**changes)
     expected = joint(model, memory).exp().flatten()

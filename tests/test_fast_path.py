@@ -19,6 +19,7 @@ from vma.networks.features import add_half
 from vma.networks.layers import Norm, convolution, transposed
 from vma.reads import Reads, gather, independent, straight_through
 
+IN_ORDER = {"likelihood": "reading-order", "context_maps": 3, "neighbourhood": (5, 3)}
 CONFIGS = {
     "mlp": small_mlp(),
     "mlp learned": small_mlp(learned_items=4),
@@ -28,6 +29,12 @@ CONFIGS = {
     "paper size": ModelConfig(maps=6),
     "square 28": ModelConfig(height=28, width=28, maps=4),
     "smallest": ModelConfig(height=16, width=19, maps=4),
+    "mlp in order": small_mlp(**IN_ORDER),
+    "mlp learned in order": small_mlp(learned_items=4, **IN_ORDER),
+    "convolutional in order": ModelConfig(height=16, width=19, maps=8, style="modern", latent=3, **IN_ORDER),
+    "mlp grey": small_mlp(likelihood="categorical", levels=4),
+    "mlp colour": small_mlp(likelihood="categorical", levels=4, channels=3),
+    "convolutional colour": small_convolutional(likelihood="categorical", levels=5, channels=3),
 }
 
 

@@ -100,7 +100,7 @@ def test_no_reads_give_no_logits(uses: list[int]) -> None:
     decoder, z, halves = decoder_of(config)
     with torch.no_grad(), compiled.for_reads(MANY):
         logits = decoder(z[:0], tuple(half[:1] for half in halves), [0])
-    assert logits.shape == (0, config.height, config.width)
+    assert logits.shape == (0, 1, config.height, config.width)
     assert uses == [0]
 
 

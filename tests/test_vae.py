@@ -58,7 +58,7 @@ def test_the_bound_is_exact_at_the_true_posterior() -> None:
         model.encoder[-1][-1].weight.zero_()
     x = bits(3, 4, 4)
     terms = model.terms(x, samples=4)
-    pixels = torch.distributions.Bernoulli(logits=model.decode(torch.zeros(1, 1, 2))[0, 0])
+    pixels = torch.distributions.Bernoulli(logits=model.decode(torch.zeros(1, 1, 2))[0, 0, 0])
     log_p_x = pixels.log_prob(x).sum((1, 2))
     torch.testing.assert_close(terms.log_w, log_p_x[:, None].expand(-1, 4))
     torch.testing.assert_close(elbo(terms), log_p_x)
@@ -79,7 +79,7 @@ def test_terms_are_the_densities_of_z_and_x(config: ModelConfig) -> None:
         torch.testing.assert_close(terms.log_p_z[b], standard.log_prob(z).sum(-1))
         kl = torch.distributions.kl_divergence(normal, standard).sum()
         torch.testing.assert_close(terms.kl_z[b], kl.expand(3))
-        pixels = torch.distributions.Bernoulli(logits=model.decode(z[None])[0])
+        pixels = torch.distributions.Bernoulli(logits=model.decode(z[None])[0, :, 0])
         torch.testing.assert_close(terms.log_p_x[b], pixels.log_prob(x[b]).sum((1, 2)))
 
 
@@ -108,7 +108,9 @@ def log_weights(model: VAE, x: torch.Tensor, noise: torch.Tensor, held: bool = F
     mean, std = q.mean.unsqueeze(1), q.log_std.exp().unsqueeze(1)
     z = mean + std * noise
     q_mean, q_std = (mean.detach(), std.detach()) if held else (mean, std)
-    pixels = torch.distributions.Bernoulli(logits=model.decoder(z.flatten(0, 1)).unflatten(0, z.shape[:2]))
+    pixels = torch.distributions.Bernoulli(
+        logits=model.decoder(z.flatten(0, 1))[:, 0].unflatten(0, z.shape[:2])
+    )
     log_p_z = torch.distributions.Normal(0.0, 1.0).log_prob(z).sum(-1)
     log_q_z = torch.distributions.Normal(q_mean, q_std).log_prob(z).sum(-1)
     return log_p_z + pixels.log_prob(x.unsqueeze(1).expand(pixels.logits.shape)).sum((2, 3)) - log_q_z

@@ -158,7 +158,7 @@ class Addressing(nn.Module):
         return AddressDistribution.of_scores(scores, memory.mask)
 
     def posterior(
-        self, x: Float[Tensor, "batch height width"], memory: Memory, keys: Float[Tensor, "memory matching"]
+        self, x: Float[Tensor, "batch *image"], memory: Memory, keys: Float[Tensor, "memory matching"]
     ) -> AddressDistribution:
         """q(a|x) for every target."""
         e = self.key(x) if self.query is None else self.query(x)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,14 +10,16 @@ from torch import Tensor
 
 from vma.errors import InputError
 
+COLOURS = 3  # channels of a colour image
+
 
 def as_images(name: str, images: Any, dtype: torch.dtype | None = None) -> Tensor:
-    """`images` as a floating tensor [n, height, width] of finite values in [0, 1]."""
+    """`images` as a floating tensor [n, height, width], or [n, 3, height, width], of finite values in [0, 1]."""
     tensor = as_tensor(name, images)
-    if tensor.ndim != 3:
+    if tensor.ndim != 3 and not (tensor.ndim == 4 and tensor.shape[1] == COLOURS):
         raise InputError(
             f"{name} must have the shape [number, height, width], not {list(tensor.shape)}: "
-            "flatten nothing, and drop a channel axis."
+            "flatten nothing, and drop a channel axis; in colour, [number, 3, height, width]."
         )
     if not tensor.is_floating_point():
         tensor = tensor.to(torch.get_default_dtype())
@@ -60,15 +62,8 @@ def check_shape(name: str, tensor: Tensor, expected: Sequence[int]) -> None:
         )
 
 
-class Checked(Protocol):
-    """What says which images have a probability: a likelihood."""
-
-    def check(self, name: str, images: Tensor) -> None:
-        """Refuse all others."""
-
-
-def as_targets(x: Any, shape: Sequence[int], likelihood: Checked, like: Tensor) -> Tensor:
-    """Targets x that `likelihood` takes, of the model's image `shape`, with the type and on the device of `like`."""
+def as_targets(x: Any, shape: Sequence[int], like: Tensor) -> Tensor:
+    """Targets x of the model's image `shape`, at least one, with the type and on the device of `like`."""
     if like.dtype in (torch.float16, torch.bfloat16):
         kind = str(like.dtype).removeprefix("torch.")
         raise InputError(
@@ -78,7 +73,6 @@ def as_targets(x: Any, shape: Sequence[int], likelihood: Checked, like: Tensor) 
     check_shape("targets", images, shape)
     if len(images) == 0:
         raise InputError("There are no targets: give at least one image.")
-    likelihood.check("targets", images)
     return images.to(like)
 
 

@@ -13,7 +13,8 @@ FAMILIES = ("convolutional", "mlp")
 READS = ("features", "pixels")
 STYLES = ("paper", "modern")
 PRIORS = ("learned", "flat")
-LIKELIHOODS = ("bernoulli", "reading-order")
+LIKELIHOODS = ("bernoulli", "reading-order", "categorical")
+CHANNELS = (1, 3)
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,13 @@ class ModelConfig:
         style: `paper` (ReLU), or `modern` (GroupNorm, SiLU and residual sums; convolutional only).
         ink: Expected share of ink, at which the output starts.
         reads: What soft attention averages: `features` at every scale, or `pixels`.
-        likelihood: p(x|m,z): `bernoulli` (the paper's, independent pixels), or `reading-order` (every pixel
-            knows its neighbours before it).
+        likelihood: p(x|m,z): `bernoulli` (the paper's: black and white, independent pixels), `reading-order`
+            (black and white, every pixel knows its neighbours before it), or `categorical` (grey levels or
+            colours, independent pixels).
         context_maps: Maps of the context, and of the decoder's end, for `reading-order`.
         neighbourhood: Width of the neighbourhood that each causal layer sees, for `reading-order`.
+        levels: Grey levels of each channel, for `categorical`.
+        channels: 1, or 3 for images in colour, which only `categorical` draws.
     """
 
     model: str = "vma"
@@ -63,6 +67,8 @@ class ModelConfig:
     likelihood: str = "bernoulli"
     context_maps: int = 16
     neighbourhood: tuple[int, ...] = (7, 5, 5)
+    levels: int = 8
+    channels: int = 1
 
     def __post_init__(self) -> None:
         self.check_names()
@@ -93,6 +99,13 @@ class ModelConfig:
             raise InputError(f"hidden must list at least one layer size, all positive, not {self.hidden}.")
         if not 0 < self.ink < 1:
             raise InputError(f"ink is a share of pixels, so it must lie between 0 and 1, not {self.ink}.")
+        if self.levels < 2:
+            raise InputError(f"levels must be 2 or more, not {self.levels}.")
+        if self.channels not in CHANNELS or (self.channels > 1 and self.likelihood != "categorical"):
+            raise InputError(
+                f"channels must be 1, or 3 with likelihood='categorical', not {self.channels} with "
+                f"{self.likelihood!r}."
+            )
         if not self.neighbourhood or any(size < 3 or size % 2 == 0 for size in self.neighbourhood):
             raise InputError(
                 f"neighbourhood must list odd widths of at least 3, one for each layer, not {self.neighbourhood}."
@@ -115,9 +128,10 @@ class ModelConfig:
             raise InputError(f"style='modern' needs maps in multiples of 8, not {self.maps}.")
 
     @property
-    def image_shape(self) -> tuple[int, int]:
-        """Shape of a target."""
-        return self.height, self.width
+    def image_shape(self) -> tuple[int, ...]:
+        """Shape of a target: (height, width), or (channels, height, width) in colour."""
+        size = (self.height, self.width)
+        return size if self.channels == 1 else (self.channels, *size)
 
     @property
     def item_shape(self) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ class Dreams:
     memory: Memory
     p_a: AddressDistribution
     addresses: Int[Tensor, "dreams"]
-    images: Float[Tensor, "dreams height width"]
+    images: Float[Tensor, "dreams *image"]
 
 
 @dataclass(frozen=True)

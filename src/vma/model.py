@@ -36,9 +36,9 @@ class Samples:
     """
 
     addresses: Int[Tensor, "samples"]
-    images: Float[Tensor, "samples height width"]
-    probabilities: Float[Tensor, "samples height width"]
-    shown: Float[Tensor, "samples height width"]
+    images: Float[Tensor, "samples *image"]
+    probabilities: Float[Tensor, "samples *image"]
+    shown: Float[Tensor, "samples *image"]
 
     @staticmethod
     def of(addresses: Int[Tensor, "samples"], drawn: Drawing) -> "Samples":
@@ -68,9 +68,11 @@ class VMA(nn.Module):
         """The memory to use: the given one, checked, or the model's own learned one."""
         return choose_memory(memory, self.learned_memory, self.config.item_shape, next(self.parameters()))
 
-    def targets(self, x: Any) -> Float[Tensor, "batch height width"]:
+    def targets(self, x: Any) -> Float[Tensor, "batch *image"]:
         """Targets x, checked, with the type of the weights."""
-        return as_targets(x, self.config.image_shape, self.likelihood, next(self.parameters()))
+        images = as_targets(x, self.config.image_shape, next(self.parameters()))
+        self.likelihood.check("targets", images)
+        return images
 
     def prior(self, memory: Memory | None = None) -> AddressDistribution:
         """p(a)."""
@@ -121,15 +123,13 @@ class VMA(nn.Module):
             x, memory, p_a, q_a, reads, noise, detach_q_z=detach_q_z, blind=hidden, chunk=chunk
         )
 
-    def glance(
-        self, x: Float[Tensor, "batch height width"], memory: Memory, seen: Look
-    ) -> AddressDistribution:
+    def glance(self, x: Float[Tensor, "batch *image"], memory: Memory, seen: Look) -> AddressDistribution:
         """q(a|x) of matching networks that see targets and items as `seen` shows them."""
         return self.addressing.posterior(seen(x), memory, self.addressing.keys(memory.showing(seen)))
 
     def terms_at(
         self,
-        x: Float[Tensor, "batch height width"],
+        x: Float[Tensor, "batch *image"],
         memory: Memory,
         p_a: AddressDistribution,
         q_a: AddressDistribution,
@@ -297,7 +297,7 @@ class VMA(nn.Module):
         uniforms: Float[Tensor, "samples *image"],
         temperature: float = 1.0,
     ) -> Drawing:
-        """x ~ p(x|m_a,z) at z = μ + σ ε, with μ and σ those of p(z|m_a): `noise` ε, and `uniforms` for the pixels."""
+        """x ~ p(x|m_a,z) by `uniforms`, at z = μ + σ ε with μ and σ those of p(z|m_a) and `noise` ε."""
         items, rows = a.unique(return_inverse=True)
         features = self.networks.items(memory.read(items))
         z = DiagonalGaussian.of_statistics(features.prior[rows]).sample(noise)

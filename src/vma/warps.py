@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
 from vma.errors import InputError
+from vma.networks.maps import planes
 
-Images = Float[Tensor, "batch height width"]
+Images = Float[Tensor, "batch *image"]
 Look = Callable[[Images], Images]  # what the matching networks see of an image
 
 
@@ -74,8 +75,9 @@ def warped(images: Images, settings: WarpSettings, generator: torch.Generator | 
     """Every image through a map of its own, by bilinear interpolation; beyond the edge there is no ink."""
     if max(settings.sizes) == 0:
         return images
-    grid = affine_grid(maps(settings, len(images), images, generator), list(images[:, None].shape), False)
-    return grid_sample(images[:, None], grid, align_corners=False).squeeze(1)
+    whole = planes(images)
+    grid = affine_grid(maps(settings, len(images), images, generator), list(whole.shape), False)
+    return grid_sample(whole, grid, align_corners=False).view(images.shape)
 
 
 def turned(images: Images, turn: int) -> Images:

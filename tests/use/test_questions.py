@@ -359,7 +359,7 @@ def test_the_reconstruction_is_from_the_mean_of_q(
         x = memory.items.new_tensor(TARGETS[:1])
         half = model.networks.item_half(memory.items[3:4])
         mean = model.networks.encode(model.networks.targets(x), half)[:, :3]
-        close(found.reconstruction, model.networks.decode(mean, features.decoder)[0].sigmoid())
+        close(found.reconstruction, model.networks.decode(mean, features.decoder)[0, 0].sigmoid())
 
 
 def test_convolutional_networks_give_the_same_with_cached_keys(tmp_path: Path) -> None:

@@ -101,9 +101,7 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         read = self.prior_controller(condition.prior, self.prior_query, nothing)
         return DiagonalGaussian.of_statistics(self.prior_head(read.flatten(0, 2)))
 
-    def posterior(
-        self, x: Float[Tensor, "batch height width"], condition: ConditioningSets
-    ) -> DiagonalGaussian:
+    def posterior(self, x: Float[Tensor, "batch *image"], condition: ConditioningSets) -> DiagonalGaussian:
         """q(z|x,X): the query is ψ(x)."""
         psi = self.features(x) if condition.targets is None else condition.targets
         query = psi.unflatten(0, (condition.sets, -1)).unsqueeze(2)

@@ -45,7 +45,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
         """p(z|M), with one row for all targets or one for each."""
 
     @abstractmethod
-    def posterior(self, x: Float[Tensor, "batch height width"], condition: Condition) -> DiagonalGaussian:
+    def posterior(self, x: Float[Tensor, "batch *image"], condition: Condition) -> DiagonalGaussian:
         """q(z|x,M), with one row for each target."""
 
     @abstractmethod
@@ -54,9 +54,11 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
     ) -> Float[Tensor, "batch samples outputs height width"]:
         """What the likelihood needs for p(x|z,M)."""
 
-    def targets(self, x: Any) -> Float[Tensor, "batch height width"]:
+    def targets(self, x: Any) -> Float[Tensor, "batch *image"]:
         """Targets x, checked, with the type of the weights."""
-        return as_targets(x, self.config.image_shape, self.likelihood, next(self.parameters()))
+        images = as_targets(x, self.config.image_shape, next(self.parameters()))
+        self.likelihood.check("targets", images)
+        return images
 
     def noise(
         self, batch: int, samples: int, generator: torch.Generator | None = None
@@ -102,7 +104,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
 
     def terms_at(
         self,
-        x: Float[Tensor, "batch height width"],
+        x: Float[Tensor, "batch *image"],
         condition: Condition,
         noise: Float[Tensor, "batch samples latent"],
         *,

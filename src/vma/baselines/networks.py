@@ -20,7 +20,7 @@ from vma.networks.convolutional import (
 from vma.networks.features import Output
 from vma.networks.initialisation import fill_bias, linear
 from vma.networks.layers import Finish, convolution
-from vma.networks.maps import Maps
+from vma.networks.maps import Maps, Outputs, planes
 from vma.networks.mlp import perceptron
 
 
@@ -37,7 +37,7 @@ def features(config: ModelConfig) -> tuple[nn.Module, int]:
     """ψ: an image → the family's layers up to the last hidden one, as a vector; and its size."""
     if config.family == "convolutional":
         return ConvolutionalFeatures(config), flat_size(config)
-    layers = perceptron((config.height * config.width, *config.hidden))
+    layers = perceptron((math.prod(config.image_shape), *config.hidden))
     return nn.Sequential(nn.Flatten(), layers, nn.ReLU()), config.hidden[-1]
 
 
@@ -56,12 +56,12 @@ class ConvolutionalFeatures(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.first = convolution(1, config.maps)
+        self.first = convolution(config.channels, config.maps)
         self.pyramid = Pyramid(config.maps, config.style)
 
-    def forward(self, image: Float[Tensor, "batch height width"]) -> Float[Tensor, "batch features"]:
+    def forward(self, image: Float[Tensor, "batch *image"]) -> Float[Tensor, "batch features"]:
         """ψ(image)."""
-        return self.pyramid(self.first(image.unsqueeze(1)))[-1].flatten(1)
+        return self.pyramid(self.first(planes(image)))[-1].flatten(1)
 
 
 class ConvolutionalDecoder(nn.Module):
@@ -81,7 +81,7 @@ class ConvolutionalDecoder(nn.Module):
         self.finishes = nn.ModuleList(Finish(config.maps, config.style) for _ in range(5))
         fill_bias(self.layers[-1], output.bias)
 
-    def forward(self, v: Float[Tensor, "reads inputs"]) -> Maps:
+    def forward(self, v: Float[Tensor, "reads inputs"]) -> Outputs:
         """The output's maps."""
         hidden = self.activation(self.hidden(v))
         h: Maps = self.activation(self.expand(hidden)).unflatten(1, self.smallest)
@@ -97,17 +97,17 @@ class ConvolutionalItemDecoder(nn.Module):
 
     def __init__(self, config: ModelConfig, output: Output) -> None:
         super().__init__()
-        self.item_first = convolution(1, config.maps)
+        self.item_first = convolution(config.channels, config.maps)
         self.item_pyramid = Pyramid(config.maps, config.style)
         self.context = head(config, config.latent)
         self.decoder = Decoder(config, output)
 
-    def items(self, m: Float[Tensor, "items height width"]) -> tuple[Tensor, ...]:
+    def items(self, m: Float[Tensor, "items *image"]) -> tuple[Tensor, ...]:
         """m's half of every layer."""
-        levels = self.item_pyramid(self.item_first(m.unsqueeze(1)))
+        levels = self.item_pyramid(self.item_first(planes(m)))
         return self.decoder.item(self.context(levels[-1]), levels)
 
-    def forward(self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]) -> Maps:
+    def forward(self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]) -> Outputs:
         """The output's maps; `item` as from `items()`, one row per read."""
         return self.decoder(z, item)
 
@@ -129,7 +129,7 @@ class MLPItemDecoder(nn.Module):
         """m's half of the first layer."""
         return (self.decoder_m(m.flatten(1)),)
 
-    def forward(self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]) -> Maps:
+    def forward(self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]) -> Outputs:
         """The output's maps; `item` as from `items()`, one row per read."""
         maps = self.decoder(torch.relu(self.decoder_z(z) + item[0]))
         return maps.unflatten(1, (-1, self.config.height, self.config.width))

@@ -84,7 +84,7 @@ class SoftAttention(LatentModel[KeysAndValues]):
         return standard_normal(next(self.parameters()), self.config.latent)
 
     def posterior(
-        self, x: Float[Tensor, "batch height width"], condition: KeysAndValues | None = None
+        self, x: Float[Tensor, "batch *image"], condition: KeysAndValues | None = None
     ) -> DiagonalGaussian:
         """q(z|x)."""
         return DiagonalGaussian.of_statistics(self.encoder(x))

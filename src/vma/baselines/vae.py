@@ -32,7 +32,7 @@ class VAE(LatentModel[None]):
         """p(z) = N(0, I)."""
         return standard_normal(next(self.parameters()), self.config.latent)
 
-    def posterior(self, x: Float[Tensor, "batch height width"], condition: None = None) -> DiagonalGaussian:
+    def posterior(self, x: Float[Tensor, "batch *image"], condition: None = None) -> DiagonalGaussian:
         """q(z|x)."""
         return DiagonalGaussian.of_statistics(self.encoder(x))
 

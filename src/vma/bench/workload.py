@@ -105,7 +105,7 @@ class Workload:
 
     trainer: Trainer
     model: VMA
-    x: Float[Tensor, "batch height width"]
+    x: Float[Tensor, "batch *image"]
     memory: Memory
     addresses: Int[Tensor, "batch samples"]
     noise: Float[Tensor, "batch samples latent"]

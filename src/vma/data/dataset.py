@@ -25,7 +25,7 @@ class Dataset:
 
     name: str
     split: str
-    images: UInt8[np.ndarray, "images height width"]
+    images: UInt8[np.ndarray, "images *image"]
     labels: Int[np.ndarray, "images"] | None
     classes: tuple[str, ...]
     provenance: str
@@ -36,7 +36,12 @@ class Dataset:
     @property
     def size(self) -> tuple[int, int]:
         """Height and width of an image."""
-        return self.images.shape[1], self.images.shape[2]
+        return self.images.shape[-2], self.images.shape[-1]
+
+    @property
+    def channels(self) -> int:
+        """1, or 3 in colour, where images are [3, height, width]."""
+        return self.images.shape[1] if self.images.ndim == 4 else 1
 
     @property
     def is_binary(self) -> bool:

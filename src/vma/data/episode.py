@@ -30,9 +30,9 @@ class Episode:
         memory_indices: Which images of the dataset the memory items are.
     """
 
-    targets: UInt8[np.ndarray, "batch height width"]
+    targets: UInt8[np.ndarray, "batch *image"]
     target_labels: Int[np.ndarray, "batch"]
-    memory: UInt8[np.ndarray, "items height width"]
+    memory: UInt8[np.ndarray, "items *image"]
     memory_labels: Int[np.ndarray, "items"]
     classes: Int[np.ndarray, "classes"]
     target_indices: Int[np.ndarray, "batch"]
@@ -52,9 +52,9 @@ class Episode:
 class EpisodeTensors:
     """An episode as tensors; pixels in [0, 1]."""
 
-    targets: Float[Tensor, "batch height width"]
+    targets: Float[Tensor, "batch *image"]
     target_labels: Int[Tensor, "batch"]
-    memory: Float[Tensor, "items height width"]
+    memory: Float[Tensor, "items *image"]
     memory_labels: Int[Tensor, "items"]
 
 
@@ -86,7 +86,7 @@ class Steps:
 
     def images(
         self, dataset: Dataset, indices: Int[np.ndarray, "images"], step: int
-    ) -> UInt8[np.ndarray, "images height width"]:
+    ) -> UInt8[np.ndarray, "images *image"]:
         """The images at `indices`, binarized if so wished."""
         images = dataset.images.take(indices, axis=0)
         if not self.stochastic_binarization:

@@ -30,6 +30,8 @@ class FolderOptions:
             pencil and thin lines.
         crop: Cut each image to its ink (pixels of at least half the strongest), with a margin.
         margin: Empty border left after cropping, as a share of the side.
+        colour: Keep colours, for models with three channels: an image is then [3, height, width], 255 − red,
+            green and blue, so that white paper is empty; nothing else is done to it but to fit it.
         binarize: Pixels of at least this share of full ink become 255 and the others 0; None keeps grey.
         held_out: Share of the classes that only the part `test` has; the part `all` has every class.
         seed: Decides which classes those are.
@@ -40,6 +42,7 @@ class FolderOptions:
     level: bool = False
     crop: bool = False
     margin: float = 0.1
+    colour: bool = False
     binarize: float | None = 0.5
     held_out: float = 0.2
     seed: int = 0
@@ -110,7 +113,7 @@ def is_image(path: Path) -> bool:
 
 def read_images(
     paths: list[Path], folder: Path, size: tuple[int, int], options: FolderOptions
-) -> dict[Path, UInt8[np.ndarray, "height width"]]:
+) -> dict[Path, UInt8[np.ndarray, "*image"]]:
     """Each readable image by its path; the unreadable ones are counted and named in an error or a warning."""
     images, bad = {}, []
     for path in paths:
@@ -127,14 +130,22 @@ def read_images(
     return images
 
 
-def read_image(
-    path: Path, size: tuple[int, int], options: FolderOptions
-) -> UInt8[np.ndarray, "height width"]:
+def read_image(path: Path, size: tuple[int, int], options: FolderOptions) -> UInt8[np.ndarray, "*image"]:
     """One image file as ink."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         with Image.open(path, formats=FORMATS) as image:
-            return normalise(lightness(image), size, options)
+            return as_picture(image, size, options)
+
+
+def as_picture(
+    image: Image.Image, size: tuple[int, int], options: FolderOptions
+) -> UInt8[np.ndarray, "*image"]:
+    """Ink of `size`, or colours."""
+    if not options.colour:
+        return normalise(lightness(image), size, options)
+    ink = 255 - np.array(on_paper(image).convert("RGB"), dtype=np.uint8)
+    return np.stack([_fit(channel, size) for channel in np.moveaxis(ink, 2, 0)])
 
 
 def normalise(
@@ -163,10 +174,15 @@ def lightness(image: Image.Image) -> UInt8[np.ndarray, "height width"]:
         values = np.asarray(image, dtype=np.float64)
         top = 65535.0 if image.mode.startswith("I") else 1.0
         return np.rint(np.clip(values / top, 0, 1) * 255).astype(np.uint8)
-    if image.has_transparency_data:
-        paper = Image.new("RGBA", image.size, "white")
-        image = Image.alpha_composite(paper, image.convert("RGBA"))
-    return np.array(image.convert("L"), dtype=np.uint8)
+    return np.array(on_paper(image).convert("L"), dtype=np.uint8)
+
+
+def on_paper(image: Image.Image) -> Image.Image:
+    """The image with white paper where it is transparent."""
+    if not image.has_transparency_data:
+        return image
+    paper = Image.new("RGBA", image.size, "white")
+    return Image.alpha_composite(paper, image.convert("RGBA"))
 
 
 def _dark_on_light(light: UInt8[np.ndarray, "height width"], options: FolderOptions) -> bool:

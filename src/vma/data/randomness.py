@@ -20,8 +20,8 @@ def permutation(count: int, seed: int, index: int = 0, purpose: int = 0) -> Int[
 
 
 def binarize(
-    images: UInt8[np.ndarray, "*batch height width"], generator: np.random.Generator
-) -> UInt8[np.ndarray, "*batch height width"]:
+    images: UInt8[np.ndarray, "*images"], generator: np.random.Generator
+) -> UInt8[np.ndarray, "*images"]:
     """255 with probability image / 255, else 0, for each pixel by itself (binary images stay as they are)."""
     threshold = generator.integers(0, 255, size=images.shape, dtype=np.uint8)
     return np.where(threshold < images, np.uint8(255), np.uint8(0))

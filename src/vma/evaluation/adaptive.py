@@ -17,7 +17,7 @@ FEWEST = 2 * PILOT  # reads below which that is not worth it
 @torch.no_grad()
 def adaptive_terms(
     model: VMA,
-    x: Float[Tensor, "batch height width"],
+    x: Float[Tensor, "batch *image"],
     memory: Memory | None,
     samples: int,
     *,

@@ -196,7 +196,7 @@ def recognised(model: Addresser, episode: EpisodeTensors, ways: int, shift: int 
 @torch.no_grad()
 def class_log_likelihood(
     model: VMA,
-    x: Float[Tensor, "batch height width"],
+    x: Float[Tensor, "batch *image"],
     memory: Memory,
     classes: int,
     samples: int,

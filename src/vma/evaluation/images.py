@@ -10,14 +10,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 
-def pack(images: Float[Tensor, "*batch height width"]) -> dict[str, Any]:
+def pack(images: Float[Tensor, "*images"]) -> dict[str, Any]:
     """Images in [0, 1] as a JSON value."""
     levels = (images.detach().cpu().float().clamp(0, 1) * 255).round().to(torch.uint8).numpy()
     text = base64.b64encode(zlib.compress(levels.tobytes(), 9)).decode()
     return {"shape": list(levels.shape), "zlib": text}
 
 
-def unpack(packed: dict[str, Any]) -> Float[np.ndarray, "*batch height width"]:
+def unpack(packed: dict[str, Any]) -> Float[np.ndarray, "*images"]:
     """The images of a JSON value, in [0, 1]."""
     levels = np.frombuffer(zlib.decompress(base64.b64decode(packed["zlib"])), dtype=np.uint8)
     return levels.reshape(packed["shape"]).astype(np.float32) / 255

@@ -25,7 +25,7 @@ Measures = dict[str, list[float]]
 @torch.no_grad()
 def bounds(
     model: GenerativeModel,
-    x: Float[Tensor, "batch height width"],
+    x: Float[Tensor, "batch *image"],
     memory: Memory | None = None,
     samples: int = 1000,
     *,
@@ -60,7 +60,7 @@ def parts(targets: int, samples: int) -> Iterator[slice]:
 
 def terms(
     model: GenerativeModel,
-    x: Float[Tensor, "batch height width"],
+    x: Float[Tensor, "batch *image"],
     memory: Memory | None,
     samples: int,
     sampling: str,
@@ -77,7 +77,7 @@ def terms(
 @torch.no_grad()
 def measures(
     model: GenerativeModel,
-    x: Float[Tensor, "batch height width"],
+    x: Float[Tensor, "batch *image"],
     memory: Memory | None = None,
     samples: int = 1000,
     *,

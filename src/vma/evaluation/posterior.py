@@ -70,7 +70,7 @@ def posterior(subject: Subject, question: PosteriorQuestion) -> Evaluation:
 @torch.no_grad()
 def look(
     model: VMA,
-    x: Float[Tensor, "batch height width"],
+    x: Float[Tensor, "batch *image"],
     memory: Memory,
     question: PosteriorQuestion,
     generator: torch.Generator,

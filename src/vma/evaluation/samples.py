@@ -49,13 +49,19 @@ def samples(subject: Subject, question: SamplesQuestion) -> Evaluation:
 def from_memory(subject: Subject, question: SamplesQuestion, source: torch.Generator) -> Row:
     """Rows of the first classes, each with a memory of that class alone."""
     nested = NestedMemories(subject.dataset, max(1, question.real), question.shots, question.seed)
-    found: dict[str, list[torch.Tensor]] = {"items": [], "real": [], "probabilities": [], "binary": []}
+    found: dict[str, list[torch.Tensor]] = {
+        "items": [],
+        "real": [],
+        "probabilities": [],
+        "binary": [],
+        "shown": [],
+    }
     for row in range(min(question.rows, len(subject.dataset.classes))):
         block = nested.block(1, row, question.shots)
         assert block.memory is not None
         memory = block.memory.to(torch.zeros((), device=subject.device))
         drawn = subject.model.sample(memory, question.samples, generator=source)
-        images = (memory.items, block.targets, drawn.probabilities, drawn.images)
+        images = (memory.items, block.targets, drawn.probabilities, drawn.images, drawn.shown)
         for kept, new in zip(found.values(), images, strict=True):
             kept.append(new)
     return {name: pack(torch.stack(kept)) for name, kept in found.items()}
@@ -74,7 +80,7 @@ def from_model(subject: Subject, question: SamplesQuestion, source: torch.Genera
         }  # fmt: skip
     else:
         drawn, about = model.sample(None, question.rows * question.samples, generator=source), {}
-    images = {"probabilities": drawn.probabilities, "binary": drawn.images}
+    images = {"probabilities": drawn.probabilities, "binary": drawn.images, "shown": drawn.shown}
     return {**about, **{name: pack(each.unflatten(0, shape)) for name, each in images.items()}}
 
 

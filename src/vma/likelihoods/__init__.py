@@ -2,10 +2,11 @@
 
 from vma.config import ModelConfig
 from vma.likelihoods.bernoulli import Bernoulli
-from vma.likelihoods.likelihood import Drawing, Likelihood
+from vma.likelihoods.categorical import Categorical
+from vma.likelihoods.likelihood import Drawing, Likelihood, join
 from vma.likelihoods.reading_order import ReadingOrder
 
-__all__ = ["Bernoulli", "Drawing", "Likelihood", "ReadingOrder", "build_likelihood"]
+__all__ = ["Bernoulli", "Categorical", "Drawing", "Likelihood", "ReadingOrder", "build_likelihood", "join"]
 
 
 def build_likelihood(config: ModelConfig) -> Likelihood:
@@ -13,4 +14,6 @@ def build_likelihood(config: ModelConfig) -> Likelihood:
     match config.likelihood:
         case "reading-order":
             return ReadingOrder(config.context_maps, config.neighbourhood, config.ink)
+        case "categorical":
+            return Categorical(config.levels, config.channels, config.ink)
     return Bernoulli(config.ink)

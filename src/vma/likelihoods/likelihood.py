@@ -1,8 +1,10 @@
 """What a model asks of p(x|m,z): an end for its decoder, log-probabilities, and draws."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -28,6 +30,12 @@ class Drawing:
     shown: Images
 
 
+def join(drawn: Sequence[Drawing]) -> Drawing:
+    """All of them, in one."""
+    images, means, shown = (torch.cat([getattr(d, f) for d in drawn]) for f in ("images", "means", "shown"))
+    return Drawing(images, means, shown)
+
+
 class Likelihood(nn.Module, ABC):
     """p(x|m,z), given feature maps of m and z that a decoder has made.
 
@@ -36,13 +44,15 @@ class Likelihood(nn.Module, ABC):
 
     Attributes:
         output: What the decoder must end in.
+        channels: Of an image: 1 where images are [height, width], else the first axis of an image.
     """
 
     output: Output
+    channels: int = 1
 
     @abstractmethod
     def check(self, name: str, images: Images) -> None:
-        """Refuse images that this likelihood gives no probability, in one sentence that names them `name`."""
+        """Refuse images that this likelihood gives no probability, in a sentence that names them `name`."""
 
     @abstractmethod
     def targets(self, x: Images, blind: Bool[Tensor, "batch"] | None = None) -> tuple[Tensor, ...]:
@@ -66,6 +76,11 @@ class Likelihood(nn.Module, ABC):
     ) -> Drawing:
         """x ~ p(x|m,z) by the inverse distribution function at `uniforms`, one number in [0, 1) per pixel.
 
-        With all of them ½ it is the most probable drawing, pixel by pixel. The `temperature` divides the
-        log-odds of a pixel that looks at others; independent pixels are drawn as they are.
+        The `temperature` divides the log-odds of a pixel that looks at others; independent pixels are drawn as
+        they are.
         """
+
+    def most_probable(self, features: Features) -> Drawing:
+        """Every pixel the median given those before it: of ink and no ink, the more probable."""
+        shape = features.shape[2:] if self.channels == 1 else (self.channels, *features.shape[2:])
+        return self.draw(features, features.new_full((len(features), *shape), 0.5))

@@ -1,8 +1,8 @@
 """p(x|m,z) = Π_i p(x_i | x_j of the neighbours j before i, m, z): ink in reading order, row by row.
 
-The paper leaves such connections out; pixels that know their neighbours draw crisp strokes. A pixel's neighbours speak
-through a few causal convolutions of x, the context c, computed once per target; the decoder ends in as many maps h,
-of m and z; and the log-odds of ink are those of a small network of SiLU(h + c), pixel by pixel.
+The paper leaves such connections out; pixels that know their neighbours draw crisp strokes. A few causal layers
+give the context c of x, once per target; the decoder ends in as many maps h of m and z; and the log-odds of ink are
+those of a small network of SiLU(h + c), pixel by pixel.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from vma.likelihoods.wavefront import Wavefront
 from vma.networks.features import Output
 from vma.networks.initialisation import fill_bias, he_, linear, log_odds
 from vma.networks.layers import start
-from vma.networks.maps import Maps, Rows, as_rows
+from vma.networks.maps import Maps, Outputs, Rows, as_rows
 
 COLDEST = 1e-3  # temperature, below which a pixel is what is more probable
 
@@ -52,7 +52,7 @@ class Causal(nn.Conv2d):
         taps = self.weight.flatten(2)[:, :, self.mask.flatten() > 0]
         return taps.permute(2, 1, 0).flatten(0, 1), self.bias
 
-    def forward(self, h: Maps) -> Maps:
+    def forward(self, h: Maps) -> Outputs:
         """Maps of h's size."""
         half = self.kernel_size[1] // 2
         return functional.conv2d(functional.pad(h, (half, half, half, 0)), self.weight * self.mask, self.bias)

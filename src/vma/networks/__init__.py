@@ -31,7 +31,7 @@ class Networks(Protocol):
         """Statistics of q(z|m,x); once per unique pair of target and item."""
 
     def decode(self, z: Tensor, item: tuple[Tensor, ...], repeats: list[int] | None = None) -> Tensor:
-        """What p(x|m,z) needs of m and z; once per sample. Row i of `item` is for `repeats[i]` samples, or for one."""
+        """The output, of m and z; once per sample. Row i of `item` is for `repeats[i]` samples, or for one."""
 
 
 def build_networks(config: ModelConfig, output: Output) -> ConvolutionalNetworks | MLPNetworks:

@@ -10,7 +10,7 @@ from vma.networks.compiled import applies
 from vma.networks.features import ItemFeatures, Output, add_half
 from vma.networks.initialisation import fill_bias, linear
 from vma.networks.layers import Finish, ToOneMap, convolution, transposed
-from vma.networks.maps import Maps, Rows, as_maps, as_rows
+from vma.networks.maps import Maps, Outputs, Rows, as_maps, as_rows, planes
 
 # The last layers of the Gaussian heads start small: q(z|m,x) and p(z|m) begin near a standard normal.
 HEAD_SCALE = 0.1
@@ -57,13 +57,13 @@ class Embedding(nn.Module):
 
     def __init__(self, config: ModelConfig, outputs: int) -> None:
         super().__init__()
-        self.first = convolution(1, config.maps)
+        self.first = convolution(config.channels, config.maps)
         self.pyramid = Pyramid(config.maps, config.style)
         self.head = head(config, outputs)
 
-    def forward(self, image: Float[Tensor, "batch height width"]) -> Float[Tensor, "batch matching"]:
+    def forward(self, image: Float[Tensor, "batch *image"]) -> Float[Tensor, "batch matching"]:
         """e = h(image)."""
-        return self.head(self.pyramid(self.first(image.unsqueeze(1)))[-1])
+        return self.head(self.pyramid(self.first(planes(image)))[-1])
 
 
 def flat_size(config: ModelConfig) -> int:
@@ -105,8 +105,8 @@ class Decoder(nn.Module):
 
     def forward(
         self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...], repeats: list[int] | None = None
-    ) -> Maps:
-        """The output's maps; `item` as from `item()`, one row per read, or one for each item with `repeats` reads."""
+    ) -> Outputs:
+        """The output; `item` as from `item()`, one row per read, or one for each item with `repeats` reads."""
         hidden = self.activation(add_half(self.hidden_z(z), item[0], repeats))
         h = self.activation(self.expand(hidden)).unflatten(1, self.smallest)
         h = h.contiguous(memory_format=torch.channels_last)
@@ -115,7 +115,7 @@ class Decoder(nn.Module):
             h = finish(add_half(layer(h), as_maps(side), repeats), h)
         return add_half(self.largest_scale(h, item[-2], repeats), as_maps(item[-1]), repeats)
 
-    def largest_scale(self, h: Maps, half: one_pass.Halves, repeats: list[int] | None) -> Maps:
+    def largest_scale(self, h: Maps, half: one_pass.Halves, repeats: list[int] | None) -> Outputs:
         """h's half of the output: the last two layers."""
         up, last, finish = self.layers_h[-2], self.layers_h[-1], self.finishes[-1]
         if repeats is not None and isinstance(last, ToOneMap) and finish.norm is None and applies(h):
@@ -133,13 +133,13 @@ class ConvolutionalNetworks(nn.Module):
     def __init__(self, config: ModelConfig, output: Output) -> None:
         super().__init__()
         self.config = config
-        maps, latent = config.maps, config.latent
-        self.item_first = convolution(1, maps)
+        maps, latent, channels = config.maps, config.latent, config.channels
+        self.item_first = convolution(channels, maps)
         self.item_pyramid = Pyramid(maps, config.style)
         self.prior = head(config, 2 * latent, HEAD_SCALE)
         self.context = head(config, latent)
-        self.encoder_x = convolution(1, maps, halves=2)
-        self.encoder_m = convolution(1, maps, halves=2, bias=False)
+        self.encoder_x = convolution(channels, maps, halves=2)
+        self.encoder_m = convolution(channels, maps, halves=2, bias=False)
         self.encoder_pyramid = Pyramid(maps, config.style)
         self.encoder_head = head(config, 2 * latent, HEAD_SCALE)
         self.decoder = Decoder(config, output)
@@ -148,17 +148,17 @@ class ConvolutionalNetworks(nn.Module):
         """h: image → matching space; `shape` is always the image's."""
         return Embedding(self.config, self.config.matching)
 
-    def targets(self, x: Float[Tensor, "batch height width"]) -> Rows:
+    def targets(self, x: Float[Tensor, "batch *image"]) -> Rows:
         """x's half of the encoder's first layer."""
-        return as_rows(self.encoder_x(x.unsqueeze(1)))
+        return as_rows(self.encoder_x(planes(x)))
 
-    def item_half(self, m: Float[Tensor, "items height width"]) -> Rows:
+    def item_half(self, m: Float[Tensor, "items *image"]) -> Rows:
         """m's half of the encoder's first layer."""
-        return as_rows(self.encoder_m(m.unsqueeze(1)))
+        return as_rows(self.encoder_m(planes(m)))
 
-    def items(self, m: Float[Tensor, "items height width"]) -> ItemFeatures:
+    def items(self, m: Float[Tensor, "items *image"]) -> ItemFeatures:
         """p(z|m), and m's halves of the decoder's layers."""
-        levels = self.item_pyramid(self.item_first(m.unsqueeze(1)))
+        levels = self.item_pyramid(self.item_first(planes(m)))
         return ItemFeatures(self.prior(levels[-1]), self.decoder.item(self.context(levels[-1]), levels))
 
     def encode(self, target: Rows, item: Rows) -> Float[Tensor, "pairs twice_latent"]:
@@ -167,6 +167,6 @@ class ConvolutionalNetworks(nn.Module):
 
     def decode(
         self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...], repeats: list[int] | None = None
-    ) -> Maps:
+    ) -> Outputs:
         """The output's maps, of m and z."""
         return self.decoder(z, item, repeats)

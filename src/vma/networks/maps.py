@@ -5,8 +5,14 @@ from torch import Tensor
 
 TAPS = 9
 Maps = Float[Tensor, "batch maps _ _"]
+Outputs = Float[Tensor, "batch outputs _ _"]  # maps of another number than those that went in
 Rows = Float[Tensor, "batch _ _ maps"]
 Image = Float[Tensor, "batch 1 height width"]
+
+
+def planes(images: Float[Tensor, "batch *image"]) -> Float[Tensor, "batch channels height width"]:
+    """Images with an axis for their channels, though there be one."""
+    return images.unsqueeze(1) if images.ndim == 3 else images
 
 
 def as_rows(maps: Maps) -> Rows:

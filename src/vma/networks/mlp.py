@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vma.config import ModelConfig
 from vma.networks.features import ItemFeatures, Output, add_half
 from vma.networks.initialisation import fill_bias, linear
-from vma.networks.maps import Maps
+from vma.networks.maps import Outputs
 
 # The last layers of the Gaussian heads start small: q(z|m,x) and p(z|m) begin near a standard normal.
 HEAD_SCALE = 0.1
@@ -31,15 +31,15 @@ class MLPNetworks(nn.Module):
     def __init__(self, config: ModelConfig, output: Output) -> None:
         super().__init__()
         self.config = config
-        pixels, item = config.height * config.width, math.prod(config.item_shape)
+        numbers, item = math.prod(config.image_shape), math.prod(config.item_shape)
         first, backwards = config.hidden[0], config.hidden[::-1]
         self.prior = perceptron((item, *config.hidden, 2 * config.latent), HEAD_SCALE)
-        self.encoder_x = linear(pixels, first, shared=item)
-        self.encoder_m = linear(item, first, shared=pixels, bias=False)
+        self.encoder_x = linear(numbers, first, shared=item)
+        self.encoder_m = linear(item, first, shared=numbers, bias=False)
         self.encoder = perceptron((*config.hidden, 2 * config.latent), HEAD_SCALE)
         self.decoder_z = linear(config.latent, backwards[0], shared=item)
         self.decoder_m = linear(item, backwards[0], shared=config.latent, bias=False)
-        self.decoder = perceptron((*backwards, output.maps * pixels))
+        self.decoder = perceptron((*backwards, output.maps * config.height * config.width))
         fill_bias(self.decoder[-1], output.bias)
 
     def embedding(self, shape: tuple[int, ...]) -> nn.Module:
@@ -47,7 +47,7 @@ class MLPNetworks(nn.Module):
         sizes = (math.prod(shape), *self.config.hidden, self.config.matching)
         return nn.Sequential(nn.Flatten(), perceptron(sizes))
 
-    def targets(self, x: Float[Tensor, "batch height width"]) -> Float[Tensor, "batch hidden"]:
+    def targets(self, x: Float[Tensor, "batch *image"]) -> Float[Tensor, "batch hidden"]:
         """x's half of the encoder's first layer."""
         return self.encoder_x(x.flatten(1))
 
@@ -68,7 +68,7 @@ class MLPNetworks(nn.Module):
 
     def decode(
         self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...], repeats: list[int] | None = None
-    ) -> Maps:
+    ) -> Outputs:
         """The output's maps, of m and z."""
         maps = self.decoder(torch.relu(add_half(self.decoder_z(z), item[0], repeats)))
         return maps.unflatten(1, (-1, self.config.height, self.config.width))

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from vma.chunks import slices
 from vma.networks.compiled import applies, compiled
-from vma.networks.maps import TAPS, Maps, Rows, as_maps, as_rows
+from vma.networks.maps import TAPS, Maps, Outputs, Rows, as_maps, as_rows
 
 TILE, PLACES = 4, 6  # pixels of y in a tile, and of x
 TILES_AT_ONCE = 256  # what is computed of them fits into a processor's cache
@@ -28,7 +28,6 @@ G = (
     (0, 0, 1),
 )
 Kernel = Float[Tensor, "outputs maps 3 3"]
-Outputs = Float[Tensor, "batch outputs _ _"]
 
 
 class Same(nn.Conv2d):

@@ -109,12 +109,12 @@ def choose_drawings(dataset: Dataset, rows: int, columns: int, seed: int) -> Int
 
 def imagine(
     model: Imagining, memory: Memory, samples: int, seed: int
-) -> Float[np.ndarray, "memory samples height width"]:
+) -> Float[np.ndarray, "memory samples *image"]:
     """For each item alone, `samples` times z ~ p(z|m), as the probability of ink at every pixel."""
     generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
     addresses = torch.arange(len(memory), device=generator.device).repeat_interleave(samples)
     drawn = model.sample(memory, addresses=addresses, generator=generator)
-    return drawn.probabilities.unflatten(0, (len(memory), samples)).cpu().float().numpy()
+    return drawn.shown.unflatten(0, (len(memory), samples)).cpu().float().numpy()
 
 
 def grid_figure(groups: Sequence[np.ndarray], titles: Sequence[str], colours: Sequence[str]) -> Figure:
@@ -145,6 +145,8 @@ def place_image(axes: Axes, image: np.ndarray, x: float, y: float, frame: str, w
     """An image of ink in the unit square at (x, y), with a frame; y runs down."""
     near, side = 0.04, 0.92
     extent = (x + near, x + near + side, y + near + side, y + near)
+    if image.ndim == 3:  # colours
+        image = np.moveaxis(image, 0, -1)
     axes.imshow(1 - image, cmap="gray", vmin=0, vmax=1, extent=extent, interpolation="nearest", aspect="auto")
     corner = (x + near, y + near)
     axes.add_patch(Rectangle(corner, side, side, fill=False, edgecolor=frame, linewidth=width, zorder=3))
@@ -167,7 +169,7 @@ class Lookup:
     """
 
     title: str
-    target: Float[np.ndarray, "height width"]
+    target: Float[np.ndarray, "*image"]
     label: int
     q: Float[np.ndarray, "memory"]
     log_likelihood: float

@@ -79,7 +79,7 @@ class Targets:
         self.images = int(dataset.class_counts().min())
         self.by_class = [np.flatnonzero(labels == c) for c in range(len(dataset.classes))]
 
-    def draw(self, number: int, cell: Cell) -> tuple[Float[Tensor, "1 height width"], Memory]:
+    def draw(self, number: int, cell: Cell) -> tuple[Float[Tensor, "1 *image"], Memory]:
         """Target `number`, the same whatever the cell, and its memory; fewer shots are the first ones."""
         if cell.shots >= self.images or cell.classes > len(self.by_class):
             raise InputError(
@@ -116,7 +116,7 @@ class Targets:
         drawn = (chances[: cell.shots] * cell.classes).astype(np.int64)
         return np.bincount(drawn, minlength=cell.classes).tolist()
 
-    def pixels(self, indices: Int[np.ndarray, "n"]) -> Float[Tensor, "n height width"]:
+    def pixels(self, indices: Int[np.ndarray, "n"]) -> Float[Tensor, "n *image"]:
         """The images, in [0, 1]."""
         return torch.from_numpy(self.dataset.images[indices]).float().div_(255)
 

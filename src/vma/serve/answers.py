@@ -42,7 +42,7 @@ def imagine(contents: Contents, message: messages.Imagine) -> messages.Imagined:
         temperature=message.temperature,
         seed=message.seed,
     )
-    rows = zip(drawn.items.tolist(), pixels(drawn.probabilities), strict=True)
+    rows = zip(drawn.items.tolist(), pixels(drawn.shown), strict=True)
     return messages.Imagined(
         images=[messages.ImaginedImage(pixels=ink, card=contents.ids[item]) for item, ink in rows]
     )

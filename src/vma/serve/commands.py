@@ -44,6 +44,8 @@ def serve(
     """
     token = choose_token(host, token)
     trained = newest_model(default_root()) if model is None else load(model)
+    if trained.config.channels > 1:
+        raise InputError(f"{trained.name} works in colour, and the page draws ink: choose another model.")
     with listen(host, port) as listening:
         store = Store(trained, (memory or default_memory(trained)).expanduser())
         port = listening.getsockname()[1]

@@ -42,7 +42,7 @@ def check_size(image: Image.Image) -> None:
         raise InputError(f"An image has {image.width}x{image.height} pixels: send at most {SIDE}x{SIDE}.")
 
 
-def pixels(images: Float[Tensor, "images height width"]) -> list[str]:
+def pixels(images: Float[Tensor, "images *image"]) -> list[str]:
     """Each image row by row, one byte a pixel: 0 is empty, 255 is full ink."""
     levels = (images * 255).round().to(torch.uint8).cpu().numpy()
     return [base64.b64encode(np.ascontiguousarray(image).tobytes()).decode() for image in levels]

@@ -60,7 +60,8 @@ def train(
         check_precision(settings, here)
         streams = open_streams(settings, data, here.rank, here.world)
         height, width = streams.size
-        settings = replace(settings, model=replace(settings.model, height=height, width=width))
+        model = replace(settings.model, height=height, width=width, channels=streams.channels)
+        settings = replace(settings, model=model)
         if not here.is_first:
             return Trainer(settings, run, streams, here, SilentView()).fit(resume, sleep_anew)
         with run.lock():

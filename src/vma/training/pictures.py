@@ -28,6 +28,6 @@ def samples(model: GenerativeModel, episode: Episode, device: torch.device) -> b
     return png(grid_figure([grid_of(drawn)], ["samples of p(x|M)"], [BLUE]))
 
 
-def grid_of(drawn: Samples) -> Float[np.ndarray, "rows columns height width"]:
+def grid_of(drawn: Samples) -> Float[np.ndarray, "rows columns *image"]:
     """The probabilities of ink, in rows."""
-    return drawn.probabilities.float().cpu().unflatten(0, (ROWS, COLUMNS)).numpy()
+    return drawn.shown.float().cpu().unflatten(0, (ROWS, COLUMNS)).numpy()

@@ -22,12 +22,13 @@ DREAM_SEED = 2_000_003
 
 @dataclass(frozen=True)
 class Streams:
-    """Where a run's episodes come from, and the size of its images."""
+    """Where a run's episodes come from, and the size and channels of its images."""
 
     train: Sampler
     valid: Sampler
     size: tuple[int, int]
     memories: tuple[Sampler, ...] = ()
+    channels: int = 1
 
     def dreams(self, update: int) -> Episode:
         """The episode whose memory is dreamt from: memories of every size in turn."""
@@ -47,7 +48,7 @@ def open_streams(settings: TrainSettings, data: Path | None, rank: int = 0, worl
         )
     except TooFewImages as error:
         raise InputError(f"{error} {OPTIONS}") from None
-    return Streams(train, valid, kept.size, memories)
+    return Streams(train, valid, kept.size, memories, kept.channels)
 
 
 def sizes_asleep(settings: TrainSettings) -> list[TrainSettings]:

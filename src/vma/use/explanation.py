@@ -35,18 +35,18 @@ class Explanation:
         kl_z: E_q(a|x)[KL(q(z|m_a,x) ‖ p(z|m_a))], in nats: what it told about how it differs from the item.
         log_p: The K-sample bound of log p(x|M), in nats.
         top: The items of the largest q(a|x).
-        reconstruction: Probability of ink, given the first of these and the mean of q(z|m,x).
+        reconstruction: What the model draws, given the first of these and the mean of q(z|m,x).
         label: The class with the most mass of q(a|x).
         probabilities: The mass of every class.
     """
 
-    target: Float[Tensor, "height width"]
+    target: Float[Tensor, "*image"]
     q: Float[Tensor, "memory"]
     kl_a: float
     kl_z: float
     log_p: float
     top: tuple[ExplainedItem, ...]
-    reconstruction: Float[Tensor, "height width"]
+    reconstruction: Float[Tensor, "*image"]
     label: str
     probabilities: dict[str, float]
 
@@ -56,7 +56,7 @@ def explain(
     keyed: KeyedMemory,
     labels: Labels,
     names: Sequence[str],
-    x: Float[Tensor, "height width"],
+    x: Float[Tensor, "*image"],
     samples: int,
     top: int,
     generator: torch.Generator | None,
@@ -79,12 +79,11 @@ def explain(
     )
 
 
-def reconstruct(
-    keyed: KeyedMemory, x: Float[Tensor, "height width"], item: int
-) -> Float[Tensor, "height width"]:
-    """p(x|m,z) at the mean of q(z|m,x)."""
+def reconstruct(keyed: KeyedMemory, x: Float[Tensor, "*image"], item: int) -> Float[Tensor, "*image"]:
+    """What the model draws at the mean of q(z|m,x)."""
     networks = keyed.model.networks
     m = keyed.memory.items[item : item + 1]
     statistics = networks.encode(networks.targets(x[None]), networks.item_half(m))
     mean = DiagonalGaussian.of_statistics(statistics).mean
-    return networks.decode(mean, networks.items(m).decoder)[0].sigmoid()
+    drawn = keyed.model.likelihood.most_probable(networks.decode(mean, networks.items(m).decoder))
+    return drawn.shown[0]

@@ -29,7 +29,7 @@ class Row:
 
     item: int
     first: bool
-    samples: list[Float[Tensor, "height width"]]
+    samples: list[Float[Tensor, "*image"]]
 
 
 def imagined_png(memory: Recollection, imagined: Imagined, *, binary: bool = False) -> bytes:
@@ -40,7 +40,7 @@ def imagined_png(memory: Recollection, imagined: Imagined, *, binary: bool = Fal
         imagined: What `memory.imagine` gave.
         binary: Show binary images instead of the probability of ink.
     """
-    shown = imagined.images if binary else imagined.probabilities
+    shown = imagined.images if binary else imagined.shown
     rows = rows_of(imagined.items.tolist(), list(shown))
     columns = max(len(row.samples) for row in rows)
     text = text_width([memory.names[row.item] for row in rows])
@@ -60,7 +60,7 @@ def imagined_png(memory: Recollection, imagined: Imagined, *, binary: bool = Fal
     return quiet_png(figure)
 
 
-def rows_of(items: Sequence[int], samples: Sequence[Float[Tensor, "height width"]]) -> list[Row]:
+def rows_of(items: Sequence[int], samples: Sequence[Float[Tensor, "*image"]]) -> list[Row]:
     """The samples in rows, by the item they came from."""
     rows = []
     for item in sorted(set(items)):

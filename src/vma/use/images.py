@@ -11,12 +11,12 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from torch import Tensor
 
+from vma.config import ModelConfig
 from vma.data.folder import (
     UNREADABLE,
     FolderOptions,
+    as_picture,
     is_image,
-    lightness,
-    normalise,
     read_image,
     read_images,
 )
@@ -24,7 +24,16 @@ from vma.errors import InputError
 
 # Strokes keep the width that max-pooling gives those of the paper's images, and photographs their strokes.
 OPTIONS = FolderOptions(level=True, binarize=0.25)
+GREY = FolderOptions(level=True, binarize=None)
+COLOUR = FolderOptions(colour=True)
 COLOURS = (3, 4)  # channels of RGB and RGBA
+
+
+def options_for(config: ModelConfig) -> FolderOptions:
+    """How images become what a model was trained on, unless a user says otherwise: ink, grey or in colour."""
+    if config.likelihood != "categorical":
+        return OPTIONS
+    return GREY if config.channels == 1 else COLOUR
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,7 @@ class Ink:
         labels: The name of its folder, for an image out of a folder of classes; else None.
     """
 
-    images: Float[Tensor, "images height width"]
+    images: Float[Tensor, "images *image"]
     names: tuple[str, ...]
     labels: tuple[str | None, ...]
 
@@ -46,7 +55,7 @@ class Ink:
 class Page:
     """One image on its way: its ink, its path if it has one, its class if its folder says so."""
 
-    ink: UInt8[np.ndarray, "height width"]
+    ink: UInt8[np.ndarray, "*image"]
     path: Path | None = None
     label: str | None = None
 
@@ -85,13 +94,13 @@ def read_pages(images: Any, size: tuple[int, int], options: FolderOptions, name:
     if isinstance(images, str | Path):
         yield from read_path(Path(images).expanduser(), size, options)
     elif isinstance(images, Image.Image):
-        yield Page(normalise(read_lightness(images, name), size, options))
+        yield Page(read_picture(images, size, options, name))
     elif isinstance(images, list | tuple) and not is_numbers(images):
         for i, each in enumerate(images):
             yield from read_pages(each, size, options, f"Image {i + 1} of {len(images)}")
     else:
-        for light in grey_levels(images, size, name):
-            yield Page(normalise(light, size, options))
+        for picture in pictures(images, size, name):
+            yield Page(as_picture(picture, size, options))
 
 
 def read_path(path: Path, size: tuple[int, int], options: FolderOptions) -> Iterator[Page]:
@@ -119,12 +128,14 @@ def folder_files(folder: Path) -> list[Path]:
     return loose + classes
 
 
-def read_lightness(image: Image.Image, name: str) -> UInt8[np.ndarray, "height width"]:
-    """The grey levels of a PIL image, whose file is perhaps only read now."""
+def read_picture(
+    image: Image.Image, size: tuple[int, int], options: FolderOptions, name: str
+) -> UInt8[np.ndarray, "*image"]:
+    """A PIL image, whose file is perhaps only read now, as ink."""
     if 0 in image.size:
         raise InputError(f"{name} is empty: its size is {image.size[0]}x{image.size[1]}.")
     try:
-        return lightness(image)
+        return as_picture(image, size, options)
     except UNREADABLE as error:
         raise InputError(f"{name} cannot be read: {error}.") from None
 
@@ -135,14 +146,13 @@ def is_numbers(images: list[Any] | tuple[Any, ...]) -> bool:
     return isinstance(first, int | float) or (isinstance(first, list | tuple) and is_numbers(first))
 
 
-def grey_levels(values: Any, size: tuple[int, int], name: str) -> Iterator[UInt8[np.ndarray, "height width"]]:
+def pictures(values: Any, size: tuple[int, int], name: str) -> Iterator[Image.Image]:
     """Every image of an array: one, a stack, or one or more in colour."""
     array = as_array(values, name)
     stack = as_stack(array, size, name)
     for i, image in enumerate(stack):
         which = name if len(stack) == 1 else f"Image {i + 1} of {len(stack)}"
-        levels = as_levels(image, which)
-        yield levels if levels.ndim == 2 else lightness(Image.fromarray(levels))
+        yield Image.fromarray(as_levels(image, which))
 
 
 def as_array(values: Any, name: str) -> np.ndarray:

@@ -11,6 +11,7 @@ from torch import Tensor
 from vma.checks import as_tensor, is_whole
 from vma.errors import InputError
 from vma.latents import DiagonalGaussian
+from vma.likelihoods import Drawing, join
 from vma.use.keyed import AT_ONCE, KeyedMemory
 
 MOST = 10_000  # images at a time
@@ -22,13 +23,15 @@ class Imagined:
 
     Attributes:
         items: The memory item that each of them came from.
-        images: Binary images.
+        images: The images.
         probabilities: The probability of ink at every pixel, from which the images were drawn.
+        shown: What a figure shows: the probabilities where pixels are independent, else the images.
     """
 
     items: Int[Tensor, "samples"]
-    images: Float[Tensor, "samples height width"]
-    probabilities: Float[Tensor, "samples height width"]
+    images: Float[Tensor, "samples *image"]
+    probabilities: Float[Tensor, "samples *image"]
+    shown: Float[Tensor, "samples *image"]
 
 
 @torch.no_grad()
@@ -48,29 +51,28 @@ def imagine(
         keyed.model.draw(keyed.memory, a, temperature * e, u, temperature)
         for a, e, u in zip(items.split(64), noise.split(64), uniforms.split(64), strict=True)
     ]
-    images, means, shown = (torch.cat([getattr(d, f) for d in drawn]) for f in ("images", "means", "shown"))
-    return Imagined(items, images, means, shown)
+    all_drawn = join(drawn)
+    return Imagined(items, all_drawn.images, all_drawn.means, all_drawn.shown)
 
 
 @torch.no_grad()
 def vary(
     keyed: KeyedMemory, item: int, at: Sequence[tuple[float, float]], directions: Float[Tensor, "2 latent"]
-) -> Float[Tensor, "points height width"]:
-    """p(x|m,z) at z = μ + σ (s d₁ + t d₂) for every (s, t) in `at`."""
+) -> Float[Tensor, "points *image"]:
+    """What is shown of the most probable drawing at z = μ + σ (s d₁ + t d₂), for every (s, t) in `at`."""
     points = as_tensor("'at'", at).to(keyed.keys)
     if points.ndim != 2 or points.shape[1] != 2 or not bool(points.isfinite().all()):
         raise InputError("'at' must be a list of pairs (s, t) of finite numbers, e.g. [(0, 0), (1, -1)].")
-    return around(keyed, item, points @ directions)
+    return around(keyed, item, points @ directions).shown
 
 
-def around(
-    keyed: KeyedMemory, item: int, noise: Float[Tensor, "points latent"]
-) -> Float[Tensor, "points height width"]:
-    """The probability of ink given one item and z = μ + σ ε, for each row ε of `noise`."""
-    networks = keyed.model.networks
+def around(keyed: KeyedMemory, item: int, noise: Float[Tensor, "points latent"]) -> Drawing:
+    """The most probable drawing given one item and z = μ + σ ε, for each row ε of `noise`."""
+    networks, likelihood = keyed.model.networks, keyed.model.likelihood
     features = networks.items(keyed.memory.items[item : item + 1])
     z = DiagonalGaussian.of_statistics(features.prior).sample(noise)
-    return torch.cat([networks.decode(part, features.decoder) for part in z.split(AT_ONCE)]).sigmoid()
+    drawn = [likelihood.most_probable(networks.decode(part, features.decoder)) for part in z.split(AT_ONCE)]
+    return join(drawn)
 
 
 @torch.no_grad()
@@ -81,7 +83,7 @@ def main_directions(keyed: KeyedMemory, item: int) -> Float[Tensor, "2 latent"]:
     first two left singular vectors, each with its largest entry positive.
     """
     axes = torch.eye(keyed.model.config.latent, dtype=keyed.keys.dtype, device=keyed.keys.device)
-    up, down = around(keyed, item, torch.cat((axes, -axes))).flatten(1).chunk(2)
+    up, down = around(keyed, item, torch.cat((axes, -axes))).means.flatten(1).chunk(2)
     left = torch.linalg.svd(up - down, full_matrices=False).U[:, :2].T
     signs = left.gather(1, left.abs().argmax(1, keepdim=True)).sign()
     return pad_to_two(left * signs)

@@ -38,7 +38,7 @@ class KeyedMemory:
         object.__setattr__(self, "keys", by_coordinate(self.keys))
 
     @staticmethod
-    def of(model: VMA, items: Float[Tensor, "memory height width"]) -> "KeyedMemory":
+    def of(model: VMA, items: Float[Tensor, "memory *image"]) -> "KeyedMemory":
         """The memory of `items`, with keys computed now."""
         items = items.to(next(model.parameters()))
         with torch.no_grad():
@@ -63,12 +63,12 @@ class KeyedMemory:
         """p(a)."""
         return self.model.addressing.prior(self.memory, self.keys)
 
-    def posterior(self, x: Float[Tensor, "batch height width"]) -> AddressDistribution:
+    def posterior(self, x: Float[Tensor, "batch *image"]) -> AddressDistribution:
         """q(a|x)."""
         return self.model.addressing.posterior(x, self.memory, self.keys)
 
     def terms(
-        self, x: Float[Tensor, "batch height width"], samples: int, generator: torch.Generator | None
+        self, x: Float[Tensor, "batch *image"], samples: int, generator: torch.Generator | None
     ) -> BoundTerms:
         """The terms of the bound, as `VMA.terms` gives them, without computing the keys again."""
         q_a = self.posterior(x)

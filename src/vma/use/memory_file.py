@@ -30,7 +30,7 @@ class StoredMemory:
         fingerprint: Of that model.
     """
 
-    items: Float[Tensor, "memory height width"]
+    items: Float[Tensor, "memory *image"]
     labels: Labels
     keys: Tensor | None
     fingerprint: str
@@ -62,8 +62,8 @@ def write_memory(path: Path, stored: StoredMemory) -> None:
     write_atomically(path, memory_bytes(stored))
 
 
-def read_memory(path: Path, size: tuple[int, int]) -> StoredMemory:
-    """The memory in `path`, for a model of images of `size`."""
+def read_memory(path: Path, shape: tuple[int, ...]) -> StoredMemory:
+    """The memory in `path`, for a model of images of this `shape`."""
     if not path.is_file():
         raise InputError(f"There is no memory file {path}.")
     try:
@@ -74,7 +74,7 @@ def read_memory(path: Path, size: tuple[int, int]) -> StoredMemory:
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path} is not a memory file, or is damaged: {error}.") from None
     return StoredMemory(
-        check_items(path, tensors, size),
+        check_items(path, tensors, shape),
         read_labels(path, header, len(tensors["items"])),
         tensors.get("keys"),
         header.get("model", ""),
@@ -91,16 +91,16 @@ def check_header(path: Path, header: Mapping[str, str]) -> None:
 
 
 def check_items(
-    path: Path, tensors: Mapping[str, Tensor], size: tuple[int, int]
-) -> Float[Tensor, "memory height width"]:
+    path: Path, tensors: Mapping[str, Tensor], shape: tuple[int, ...]
+) -> Float[Tensor, "memory *image"]:
     """The items, as shares of ink."""
     items = tensors.get("items")
-    if items is None or items.ndim != 3 or items.dtype != torch.uint8 or len(items) == 0:
+    if items is None or items.ndim not in (3, 4) or items.dtype != torch.uint8 or len(items) == 0:
         raise InputError(f"{path} holds no readable items: it is damaged.")
-    if tuple(items.shape[1:]) != size:
-        height, width = items.shape[1:]
+    if tuple(items.shape[1:]) != shape:
+        theirs, ours = ("x".join(map(str, each)) for each in (items.shape[1:], shape))
         raise InputError(
-            f"{path} remembers images of {height}x{width}, but the model works on {size[0]}x{size[1]}: "
+            f"{path} remembers images of {theirs}, but the model works on {ours}: "
             "remember the images themselves with this model."
         )
     return items.float() / 255

@@ -93,7 +93,7 @@ def rule(name: str) -> Rule:
 def shares(
     keyed: KeyedMemory,
     classes: Sequence[Hashable],
-    x: Float[Tensor, "batch height width"],
+    x: Float[Tensor, "batch *image"],
     by: Rule,
     samples: int,
     generator: torch.Generator | None,
@@ -105,7 +105,7 @@ def shares(
 
 def item_shares(
     keyed: KeyedMemory,
-    x: Float[Tensor, "batch height width"],
+    x: Float[Tensor, "batch *image"],
     by: Rule,
     samples: int,
     generator: torch.Generator | None,
@@ -122,7 +122,7 @@ def item_shares(
 
 def log_likelihoods(
     keyed: KeyedMemory,
-    x: Float[Tensor, "batch height width"],
+    x: Float[Tensor, "batch *image"],
     samples: int,
     generator: torch.Generator | None,
     addresses: Int[Tensor, "batch addresses"] | None = None,
@@ -150,7 +150,7 @@ def log_likelihoods(
 
 def log_likelihoods_at(
     keyed: KeyedMemory,
-    x: Float[Tensor, "batch height width"],
+    x: Float[Tensor, "batch *image"],
     addresses: Int[Tensor, "batch addresses"],
     noise: Float[Tensor, "samples latent"],
 ) -> Float[Tensor, "batch addresses"]:

@@ -48,14 +48,14 @@ class Recollection:
         return len(self.keyed)
 
     @property
-    def items(self) -> Float[Tensor, "memory height width"]:
+    def items(self) -> Float[Tensor, "memory *image"]:
         """The images, as ink: 0 is empty, 1 is full."""
         return self.keyed.memory.items
 
     @property
     def size(self) -> tuple[int, int]:
         """Height and width of an image."""
-        return self.keyed.model.config.image_shape
+        return self.items.shape[-2], self.items.shape[-1]
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class Recollection:
 
     def vary(
         self, item: int, at: Sequence[tuple[float, float]], seed: int | None = None
-    ) -> Float[Tensor, "points height width"]:
+    ) -> Float[Tensor, "points *image"]:
         """Probability of ink at z = μ + σ (s d₁ + t d₂), with μ and σ those of p(z|m), for every (s, t) in `at`.
 
         Args:
@@ -227,7 +227,7 @@ class Recollection:
     def _stored(self) -> StoredMemory:
         return StoredMemory(self.items, self.labels, self.keyed.keys, self.fingerprint)
 
-    def _targets(self, images: Any, options: FolderOptions | None) -> Float[Tensor, "batch height width"]:
+    def _targets(self, images: Any, options: FolderOptions | None) -> Float[Tensor, "batch *image"]:
         ink = as_ink(images, self.size, options or self.options)
         return ink.images.to(self.items)
 

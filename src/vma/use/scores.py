@@ -52,19 +52,19 @@ class Score:
 
 
 @torch.no_grad()
-def log_p(keyed: KeyedMemory, x: Float[Tensor, "height width"], samples: int, seed: int | None) -> float:
+def log_p(keyed: KeyedMemory, x: Float[Tensor, "*image"], samples: int, seed: int | None) -> float:
     """L = log 1/K Σ_k w_k (eq. 7) of one image: it does not depend on which others are asked about."""
     check_samples(samples, 1, "A score")
     return float(multi_sample_bound(keyed.terms(x[None], samples, keyed.generator(seed)))[0])
 
 
-def own_log_p(keyed: KeyedMemory, x: Float[Tensor, "height width"], samples: int, seed: int | None) -> float:
+def own_log_p(keyed: KeyedMemory, x: Float[Tensor, "*image"], samples: int, seed: int | None) -> float:
     """log p(x|{x}): what an image costs where memory holds nothing but itself. A complex image costs more."""
     return log_p(KeyedMemory.of(keyed.model, x[None]), x, samples, seed)
 
 
 @torch.no_grad()
-def embedded(keyed: KeyedMemory, x: Float[Tensor, "height width"]) -> Float[Tensor, "matching"]:
+def embedded(keyed: KeyedMemory, x: Float[Tensor, "*image"]) -> Float[Tensor, "matching"]:
     """e^q(x)."""
     addressing = keyed.model.addressing
     query = addressing.key if addressing.query is None else addressing.query
@@ -160,7 +160,7 @@ class Probe:
 
 
 def score(
-    keyed: KeyedMemory, x: Float[Tensor, "height width"], norm: Norm, samples: int, seed: int | None
+    keyed: KeyedMemory, x: Float[Tensor, "*image"], norm: Norm, samples: int, seed: int | None
 ) -> Score:
     """An image's score, against what is usual for an image that costs as much by itself."""
     return judge(keyed, x, log_p(keyed, x, samples, seed), norm, samples, seed)
@@ -168,7 +168,7 @@ def score(
 
 def judge(
     keyed: KeyedMemory,
-    x: Float[Tensor, "height width"],
+    x: Float[Tensor, "*image"],
     value: float,
     norm: Norm,
     samples: int,

@@ -14,7 +14,7 @@ from vma.errors import InputError
 from vma.memory import Memory
 from vma.model import VMA
 from vma.storage import load_model, model_file
-from vma.use.images import OPTIONS, as_ink
+from vma.use.images import as_ink, options_for
 from vma.use.keyed import KeyedMemory
 from vma.use.labels import as_labels
 from vma.use.memory_file import read_memory
@@ -43,7 +43,7 @@ class TrainedModel:
     @property
     def size(self) -> tuple[int, int]:
         """Height and width of its images."""
-        return self.config.image_shape
+        return self.config.height, self.config.width
 
     def remember(
         self, images: Any, labels: Any = None, *, options: FolderOptions | None = None
@@ -55,24 +55,32 @@ class TrainedModel:
                 labels too. Of any size; normalised as `options` say.
             labels: A label for each image, of any kind that can be written as text, or one for all; None where
                 an image has none.
-            options: How images become ink (see `FolderOptions`), `vma.use.OPTIONS` by default; they are kept for
+            options: How images become ink (see `FolderOptions`), what suits the model by default; they are kept for
                 everything asked later.
         """
+        options = options or options_for(self.config)
+        if options.colour != (self.config.channels > 1):
+            kind = (
+                "in colour: read images with colour=True"
+                if self.config.channels > 1
+                else "on ink, not colour"
+            )
+            raise InputError(f"{self.name} works {kind}.")
         ink = as_ink(images, self.size, options)
         own = ink.labels if labels is None else as_labels(labels, len(ink.images))
         keyed = KeyedMemory.of(self.model, ink.images)
-        return Recollection(keyed, own, self.fingerprint, options or OPTIONS)
+        return Recollection(keyed, own, self.fingerprint, options)
 
     def recall(self, path: str | Path, *, options: FolderOptions | None = None) -> Recollection:
         """The memory in the file `path`, as `Recollection.save` wrote it, with this model or with another."""
-        stored = read_memory(Path(path).expanduser(), self.size)
+        stored = read_memory(Path(path).expanduser(), self.config.image_shape)
         like = next(self.model.parameters())
         keys = stored.keys_of(self.fingerprint, self.config.matching)
         if keys is None:
             keyed = KeyedMemory.of(self.model, stored.items)
         else:
             keyed = KeyedMemory(self.model, Memory(stored.items.to(like)), keys.to(like))
-        return Recollection(keyed, stored.labels, self.fingerprint, options or OPTIONS)
+        return Recollection(keyed, stored.labels, self.fingerprint, options or options_for(self.config))
 
 
 def load(path: str | Path) -> TrainedModel:

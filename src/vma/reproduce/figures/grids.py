@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,7 +20,7 @@ PAPER_KL, PAPER_SPREAD = 2.5, 0.3
 def one_shot_samples(answers: Answers) -> Figure:
     """Figure 4A: on the left the one item in memory, beside it samples of p(x|M)."""
     found = answers["samples"]["results"]
-    groups = [unpack(found["items"])[:, :1], unpack(found["probabilities"])]
+    groups = [unpack(found["items"])[:, :1], shown(found)]
     figure = grid_figure(groups, ["in M", "samples from p(x|M)"], [TEAL, INK])
     about = answers["samples"]["model"]
     figure.text(0.994, 0.985, f"{about['preset']}, {about['updates']} updates", fontsize=7, color=GREY,
@@ -52,7 +53,7 @@ def learned_memory_figure(answers: Answers) -> Figure:
 def draw_rows(axes: Axes, answers: Answers) -> None:
     """Samples of the learned memory, a common m_a in each row, with its p(a)."""
     found = answers["samples"]["results"]
-    montage(axes, unpack(found["probabilities"]), [f"{p:.2g}" for p in found["p_a"]])
+    montage(axes, shown(found), [f"{p:.2g}" for p in found["p_a"]])
     title = (
         f"p(a)   samples, a common $m_a$ in each row; learned |M| = {answers['test 256']['results']['items']}"
     )
@@ -71,6 +72,11 @@ def omniglot28_figure(answers: Answers) -> Figure:
     by_updates(left, f"training, K = {curve['K']}")
     draw_rows(right, answers)
     return sign(figure, {key: value for key, value in answers.items() if key.startswith("test ")})
+
+
+def shown(found: dict[str, Any]) -> np.ndarray:
+    """The samples as they are to be shown; older answers have the probabilities of ink alone."""
+    return unpack(found.get("shown", found["probabilities"]))
 
 
 def montage(axes: Axes, images: np.ndarray, names: Sequence[str]) -> None:
