@@ -32,7 +32,7 @@ from vma.training.allocation import keep_memory
 from vma.training.phases import Awake
 from vma.training.presets import PRESETS
 from vma.training.processes import Processes
-from vma.training.settings import SleepSettings, TrainSettings
+from vma.training.settings import BlindSettings, SleepSettings, TrainSettings
 from vma.training.streams import datasets, generator, open_streams
 from vma.warps import WarpSettings
 
@@ -42,10 +42,12 @@ TRIALS = 200  # by likelihood, 20 classes with one item each
 BASE = replace(PRESETS["omniglot-fewshot-4-fast"], sleep=SleepSettings(), warps=WarpSettings())
 
 
-def in_order(first: float, last: float, *neighbourhood: int, **changes: Any) -> TrainSettings:
-    """`reading-order` with such a neighbourhood, and a share of blind targets from `first` to `last`."""
+def in_order(
+    start: float, end: float, *neighbourhood: int, until: float = 1.0, **changes: Any
+) -> TrainSettings:
+    """`reading-order` with such a neighbourhood, and a share of blind targets from `start` to `end`."""
     model = replace(BASE.model, likelihood="reading-order", neighbourhood=neighbourhood, **changes)
-    return replace(BASE, model=model, blind=(first, last))
+    return replace(BASE, model=model, blind=BlindSettings(start, end, until))
 
 
 WAYS = {
@@ -60,6 +62,9 @@ WAYS = {
     "7; half blind": in_order(0.5, 0.5, 7),
     "7, 5, 5; a quarter blind": in_order(0.25, 0.25, 7, 5, 5),
     "7, 5, 5; blind 1 → 0.25": in_order(1.0, 0.25, 7, 5, 5),
+    "7, 5, 5; blind 1 → 0 by half-way": in_order(1.0, 0.0, 7, 5, 5, until=0.5),
+    "7, 5, 5; 32 maps; blind 1 → 0 by half-way": in_order(1.0, 0.0, 7, 5, 5, until=0.5, context_maps=32),
+    "5; blind 1 → 0 by half-way": in_order(1.0, 0.0, 5, until=0.5),
 }
 
 

@@ -109,7 +109,7 @@ def test_logits_are_those_of_images_with_the_rest_erased(kind: str) -> None:
     assert isinstance(likelihood, ReadingOrder)
     x, features = bits(1, 6, 8), torch.randn(3, likelihood.output.maps, 6, 8)
     c = likelihood.targets(x)[1]
-    found = likelihood.logits(features.permute(0, 2, 3, 1), c)
+    found = likelihood.logits(features.permute(0, 2, 3, 1), c.expand(3, -1, -1, -1))
     torch.testing.assert_close(found, reference_logits(likelihood, x[0], features), rtol=1e-11, atol=1e-11)
 
 

@@ -19,7 +19,7 @@ from vma.likelihoods.wavefront import Wavefront
 from vma.networks.features import Output
 from vma.networks.initialisation import fill_bias, he_, linear, log_odds
 from vma.networks.layers import start
-from vma.networks.maps import Maps, Outputs, Rows, as_rows
+from vma.networks.maps import Maps, Outputs, as_rows
 
 COLDEST = 1e-3  # temperature, below which a pixel is what is more probable
 
@@ -122,7 +122,9 @@ class ReadingOrder(Likelihood):
         x, c = (each.index_select(0, rows) for each in targets)
         return bernoulli_log_prob(x, self.logits(as_rows(features), c))
 
-    def logits(self, h: Rows, c: Rows) -> Float[Tensor, "*pixels"]:
+    def logits(
+        self, h: Float[Tensor, "*pixels maps"], c: Float[Tensor, "*pixels maps"]
+    ) -> Float[Tensor, "*pixels"]:
         """Log-odds of ink, for rows of h and c with the maps last."""
         y = functional.silu(h + c)
         return self.last(functional.silu(self.mix(y))).squeeze(-1)

@@ -14,9 +14,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import silu
 
-Step = tuple[
-    Int[Tensor, "pixels"], tuple[Int[Tensor, "_"], ...]
-]  # where pixels are, and what each layer looks at
+# The pixels of a step, and for each layer what all of them look at.
+Step = tuple[Int[Tensor, "_"], tuple[Int[Tensor, "_"], ...]]
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,7 @@ class Wavefront:
         steps = tuple(
             (pixels, tuple((pixels[:, None] + each).flatten() for each in around))
             for pixels in cell.split(when.bincount().tolist())
+            if len(pixels)
         )
         return Wavefront((height + margin) * stride, order, steps)
 
@@ -92,12 +92,12 @@ class Wavefront:
 
 def context(
     layers: Sequence[tuple[Tensor, Tensor]],
-    seen: Sequence[Float[Tensor, "samples cells inputs"]],
+    seen: Sequence[Float[Tensor, "samples cells _"]],
     pixels: Int[Tensor, "pixels"],
     near: Sequence[Int[Tensor, "_"]],
 ) -> Float[Tensor, "samples pixels maps"]:
     """c of `pixels`; what the layers above the first are to see of them is written into `seen`."""
-    shape = (len(seen[0]), len(pixels), -1)
+    shape = (len(seen[0]), len(pixels), layers[0][0].shape[1])
     c = torch.zeros(())
     for number, ((weight, bias), cells, neighbours) in enumerate(zip(layers, seen, near, strict=True)):
         if number:

@@ -117,7 +117,7 @@ class Awake(Phase):
         dreams = settings.sleep.beside > 0 and done >= settings.sleep.begin
         mixed = settings.precision == "bfloat16"
         with torch.autocast(here.device.type, dtype=torch.bfloat16, enabled=mixed):
-            estimate, recalled = self.objective(x, memory, source, dreams, settings.blind_at(done))
+            estimate, recalled = self.objective(x, memory, source, dreams, settings.blind.share(done))
         self.means = partial(means_of_terms, estimate)
         loss = estimate.loss if recalled is None else estimate.loss + settings.sleep.beside * recalled.loss
         check_finite(loss, self.means)

@@ -145,6 +145,35 @@ class SleepSettings:
 
 
 @dataclass(frozen=True)
+class BlindSettings:
+    """Blind targets: their pixels do not know those before them, so that m and z have to say everything.
+
+    Pixels that see their neighbours can do without m and z. So a run begins with blind targets, and ends with
+    seeing ones: b = start + (end − start) · min(1, done / until) is the share of the blind when a share `done` of
+    the part awake is done.
+
+    Attributes:
+        start: Share of the blind at the start.
+        end: Share of the blind at the end.
+        until: Share of the part awake after which it is `end`.
+    """
+
+    start: float = 0.0
+    end: float = 0.0
+    until: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.start <= 1 and 0 <= self.end <= 1 and 0 < self.until <= 1):
+            raise InputError(
+                "blind.start and blind.end are shares of the targets, blind.until of the part awake."
+            )
+
+    def share(self, done: float) -> float:
+        """The share of the blind when a share `done` of the part awake is done."""
+        return self.start + (self.end - self.start) * min(1.0, done / self.until)
+
+
+@dataclass(frozen=True)
 class TrainSettings:
     """A run, whole: what is saved with it and what it can be repeated from.
 
@@ -158,8 +187,7 @@ class TrainSettings:
         sleep: How q(a|x) learns from dreams.
         warps: What the matching networks see of an image in training, asleep and, if `warp_awake`, awake.
         warp_awake: Whether the matching networks see warped images while awake too.
-        blind: Share of the targets whose pixels do not know those before them, at the start and at the end of
-            the part awake, for the likelihood `reading-order`: what they cannot see, m and z have to say.
+        blind: How many targets are blind, for the likelihood `reading-order`.
         samples: K.
         estimator: Gradient estimator.
         latent_gradient: `pathwise` or `dreg`.
@@ -184,7 +212,7 @@ class TrainSettings:
     sleep: SleepSettings = field(default_factory=SleepSettings)
     warps: WarpSettings = field(default_factory=WarpSettings)
     warp_awake: bool = False
-    blind: tuple[float, float] = (0.0, 0.0)
+    blind: BlindSettings = field(default_factory=BlindSettings)
     samples: int = 4
     estimator: str = "vimco"
     latent_gradient: str = "pathwise"
@@ -209,8 +237,6 @@ class TrainSettings:
             raise unknown_name("latent gradient", self.latent_gradient, LATENT_GRADIENTS)
         if self.model.model != "vma" and (self.sleep.any or self.warp_awake):
             raise InputError(f"The model {self.model.model!r} has no address to dream of: leave sleep out.")
-        if not 0 <= min(self.blind) <= max(self.blind) <= 1:
-            raise InputError(f"blind are two shares of the targets, each from 0 to 1, not {self.blind}.")
         for name in ("samples", "updates", "log_every", "validate_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
@@ -219,11 +245,6 @@ class TrainSettings:
             or self.checkpoint_minutes <= 0
         ):
             raise InputError("Times, seed and threads must not be negative, and checkpoint_minutes not 0.")
-
-    def blind_at(self, done: float) -> float:
-        """The share of blind targets when a share `done` of the part awake is done: from one to the other."""
-        first, last = self.blind
-        return first + (last - first) * min(1.0, done)
 
     @property
     def length(self) -> int:
