@@ -223,7 +223,7 @@ def test_vimco_is_unbiased(kind: str) -> None:
 def test_every_model_learns_with_it(kind: str, kind_of_model: type, latent_gradient: str) -> None:
     config = small_convolutional(style="modern", **KINDS[kind])
     model = kind_of_model(config)
-    x, memory = episode(config, 3, 4)
+    x, memory = episode(config, 8, 4)
     found = model(x, memory, 3, latent_gradient=latent_gradient, blind=0.5)
     found.loss.backward()
     names = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]

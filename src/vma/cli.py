@@ -70,6 +70,9 @@ COMMANDS: dict[str, Command] = {
     ),
     "bench attention": Command("vma.bench.attention:bench_attention", "hard and soft reads as memory grows"),
     "bench addressing": Command("vma.bench.addressing:bench_addressing", "q(a|x) alone, to a million items"),
+    "bench drawing": Command(
+        "vma.bench.drawing:bench_drawing", "images in reading order, beside the naive way"
+    ),
     "bench data": Command("vma.bench.data:bench_data", "episodes and glyphs per second"),
     "data list": Command(
         "vma.data.commands:list_datasets", "all datasets, whether they are here, how large they are"

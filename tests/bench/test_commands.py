@@ -14,6 +14,7 @@ from vma.addressing import AddressDistribution
 from vma.bench.addressing import bench_addressing
 from vma.bench.attention import bench_attention
 from vma.bench.data import bench_data
+from vma.bench.drawing import bench_drawing
 from vma.bench.evaluate import (
     LAST,
     LAYERS,
@@ -36,7 +37,7 @@ from vma.bench.timing import Times
 from vma.bench.workload import Workload, expected_pairs, few_shot_preset, glyph_sampler, trained_pairs
 from vma.networks import compiled, one_pass
 
-COMMANDS = (bench_step, bench_evaluate, bench_attention, bench_addressing, bench_data)
+COMMANDS = (bench_step, bench_evaluate, bench_attention, bench_addressing, bench_drawing, bench_data)
 
 
 @pytest.fixture
@@ -63,6 +64,7 @@ def test_step(answer: Callable[[], dict]) -> None:
     keys = (
         "updates_per_second", "flops_per_update", "speedup_vs_textbook", "speedup_vs_per_target_memory",
         "speedup_vs_textbook_channels_last", "fraction_of_sgemm", "sgemm_flops_per_second",
+        "reading_order_cost",
     )  # fmt: skip
     assert all(found[key] > 0 for key in keys)
     assert found["reads"] == 16
@@ -70,6 +72,19 @@ def test_step(answer: Callable[[], dict]) -> None:
     assert found["flops"]["vma"] < found["flops"]["textbook"] < found["flops"]["memory per target"]
     assert found["flops"]["vma"] == found["flops_per_update"]
     check_about(found)
+
+
+def test_drawing(answer: Callable[[], dict]) -> None:
+    bench_drawing(preset="omniglot-fewshot-4", maps=2, images=2, threads=1, repeats=1, json=True)
+    found = answer()
+    assert found["milliseconds"] == 1000 * found["seconds"]["by wavefronts"] > 0
+    assert found["speedup_vs_naive"] > 1
+    check_about(found)
+
+
+def test_a_preset_that_the_textbook_does_not_know_is_refused() -> None:
+    with pytest.raises(InputError, match="'reading-order', which the textbook does not know"):
+        few_shot_preset("omniglot-fewshot-4-in-order", 8)
 
 
 def test_step_without_json_prints_none(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """`vma bench step`: one training update, against the textbook, against memories per target, against arithmetic."""
 
 import time
+from dataclasses import replace
 
 import torch
 
@@ -13,6 +14,7 @@ from vma.bench.workload import Workload, few_shot_preset
 from vma.checks import check_positive
 
 OURS, TEXTBOOK, TUNED, PER_TARGET = "vma", "textbook", "textbook, channels_last", "memory per target"
+IN_ORDER = "vma, in reading order"
 
 
 def bench_step(
@@ -48,9 +50,12 @@ def bench_step(
         for per_target in (False, True):
             check_equal(work, per_target=per_target)
         sides = textbook_sides(work)
-        flops = {OURS: count_flops(work.update)} | {name: count_flops(s.update) for name, s in sides.items()}
+        model = replace(settings.model, likelihood="reading-order")
+        in_order = Workload.of(replace(settings, model=model), memory, targets)
+        runs = {OURS: work.update, IN_ORDER: in_order.update}
+        runs |= {name: side.update for name, side in sides.items()}
+        flops = {name: count_flops(run) for name, run in runs.items()}
         product = MatrixProduct(matrix)
-        runs = {OURS: work.update} | {name: side.update for name, side in sides.items()}
         times = interleaved({**runs, SGEMM: product}, repeats, clock)
         found = result(work, times, flops, product)
         found["settings"] = {
@@ -80,6 +85,7 @@ def result(work: Workload, times: Times, flops: dict[str, int], product: MatrixP
         "speedup_vs_textbook": times.ratio(TEXTBOOK, OURS),
         "speedup_vs_textbook_channels_last": times.ratio(TUNED, OURS),
         "speedup_vs_per_target_memory": times.ratio(PER_TARGET, OURS),
+        "reading_order_cost": times.ratio(IN_ORDER, OURS),
         "fraction_of_sgemm": flops[OURS] / product.flops * times.ratio(SGEMM, OURS),
         "sgemm_flops_per_second": rate,
         **work.counts(),
@@ -112,5 +118,6 @@ def shown(found: Result) -> list:
         f"By rounds: {found['speedup_vs_textbook']:.2f} × the speed of the textbook "
         f"({found['speedup_vs_textbook_channels_last']:.2f} × with channels_last), "
         f"{found['speedup_vs_per_target_memory']:.2f} × that of a memory per target, "
-        f"{found['fraction_of_sgemm']:.2f} of the matrix product's rate.",
+        f"{found['fraction_of_sgemm']:.2f} of the matrix product's rate. With ink in reading order, beyond "
+        f"the paper, an update takes {found['reading_order_cost']:.2f} times as long.",
     ]

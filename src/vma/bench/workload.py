@@ -56,6 +56,11 @@ def few_shot_preset(name: str, maps: int) -> TrainSettings:
     settings = PRESETS[name]
     if settings.episode.kind != "few-shot" or settings.model.learned_items:
         raise InputError(f"{name!r} has no episodes with a memory: choose a few-shot preset.")
+    if settings.model.likelihood != "bernoulli":
+        raise InputError(
+            f"{name!r} has the likelihood {settings.model.likelihood!r}, which the textbook does not know: choose "
+            "a preset with the paper's, beside which it is timed too."
+        )
     return replace(settings, model=replace(settings.model, maps=maps))
 
 

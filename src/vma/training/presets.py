@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from vma.config import ModelConfig, paper_mlp
 from vma.training.settings import (
+    BlindSettings,
     DataSettings,
     EpisodeSettings,
     OptimiserSettings,
@@ -194,6 +195,16 @@ def with_sleep(settings: TrainSettings) -> TrainSettings:
     return replace(settings, updates=updates, sleep=FAST_SLEEP, warps=FAST_WARPS)
 
 
+def in_order(settings: TrainSettings) -> TrainSettings:
+    """A fast preset with pixels that know their neighbours: blind at first, so that m and z are used at all."""
+    return replace(
+        settings,
+        model=replace(settings.model, likelihood="reading-order"),
+        blind=BlindSettings(start=1.0, end=0.0, until=0.5),
+        description=f"{settings.description}, and ink in reading order, which is beyond the paper",
+    )
+
+
 def fast_recall(settings: TrainSettings) -> TrainSettings:
     """Recall for a small budget: the paper's networks with a higher rate, warm-up, decay and averaged weights.
 
@@ -212,6 +223,8 @@ def named() -> dict[str, TrainSettings]:
     presets = {**MNIST, **LEARNED_OMNIGLOT, **FEW_SHOT_OMNIGLOT, **GMN, **GLYPHS}
     for name in [*FEW_SHOT_OMNIGLOT, "gmn-vma", "gmn-vae", *GLYPHS]:
         presets[f"{name}-fast"] = fast(presets[name])
+    for name in [*FEW_SHOT_OMNIGLOT, "gmn-vma", *GLYPHS]:
+        presets[f"{name}-in-order"] = in_order(presets[f"{name}-fast"])
     for name in [name for name in MNIST if "recall" in name]:
         presets[f"{name}-fast"] = fast_recall(presets[name])
     return {name: replace(settings, preset=name) for name, settings in presets.items()}
