@@ -127,3 +127,20 @@ def test_no_folder_or_no_images(tmp_path: Path) -> None:
         load_dataset("folder", "all", data=tmp_path)
     with pytest.raises(InputError, match="Size 0"):
         load_dataset("folder", "all", data=tmp_path, size=0)
+
+
+def test_colours_are_kept_where_they_are_asked_for(tmp_path: Path) -> None:
+    """255 − red, green and blue, so that white paper is empty; transparent is paper, and what is narrow is padded."""
+    picture = np.full((28, 14, 4), 255, np.uint8)
+    picture[:14, :, :3] = (255, 0, 51)
+    picture[14:, :, 3] = 0
+    put(tmp_path, "flag/a.png", Image.fromarray(picture))
+    options = FolderOptions(colour=True)
+    data = load_dataset("folder", "all", data=tmp_path, folder=options)
+    assert data.images.shape == (1, 3, 28, 28)
+    assert data.channels == 3
+    assert data.size == (28, 28)
+    assert data.images[0, :, 3, 14].tolist() == [0, 255, 204]
+    assert not data.images[0, :, 14:].any()
+    assert not data.images[0, :, :, :7].any()
+    assert not data.images[0, :, :, 21:].any()

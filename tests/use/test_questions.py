@@ -100,7 +100,7 @@ def test_temperature_scales_the_spread_of_z(memory: Recollection) -> None:
     ]
     assert 0 < spread[0] < spread[1] < spread[2]
     noise = torch.randn(200, 3, generator=imagine_noise(200))
-    expected = around(memory.keyed, 1, 2.0 * noise)
+    expected = around(memory.keyed, 1, 2.0 * noise).means
     close(memory.imagine(200, item=1, temperature=2.0, seed=2).probabilities, expected)
 
 
@@ -122,13 +122,13 @@ def test_vary_goes_along_two_orthonormal_directions(memory: Recollection) -> Non
     points = [(1.0, 0.0), (0.0, -2.0), (0.5, 0.5)]
     along = torch.tensor(points) @ main_directions(memory.keyed, 2)
     for _ in range(2):
-        close(memory.vary(2, points), around(memory.keyed, 2, along))
+        close(memory.vary(2, points), around(memory.keyed, 2, along).means)
     assert not torch.allclose(memory.vary(2, points), memory.vary(2, points, seed=3))
 
 
 def test_the_main_directions_change_the_image_most(memory: Recollection) -> None:
     axes = torch.eye(3)
-    change = around(memory.keyed, 0, axes).flatten(1) - around(memory.keyed, 0, -axes).flatten(1)
+    change = around(memory.keyed, 0, axes).means.flatten(1) - around(memory.keyed, 0, -axes).means.flatten(1)
     first, second = (direction @ change for direction in main_directions(memory.keyed, 0))
     turned = [torch.nn.functional.normalize(torch.randn(3), dim=0) @ change for _ in range(200)]
     assert first.norm() >= max(each.norm() for each in turned)
