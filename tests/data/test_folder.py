@@ -130,7 +130,7 @@ def test_no_folder_or_no_images(tmp_path: Path) -> None:
 
 
 def test_colours_are_kept_where_they_are_asked_for(tmp_path: Path) -> None:
-    """255 − red, green and blue, so that white paper is empty; transparent is paper, and what is narrow is padded."""
+    """255 − red, green and blue, so that white paper is empty; what is transparent or beside is paper."""
     picture = np.full((28, 14, 4), 255, np.uint8)
     picture[:14, :, :3] = (255, 0, 51)
     picture[14:, :, 3] = 0

@@ -63,12 +63,12 @@ def tiny(name: str) -> TrainSettings:
     )
 
 
-def fit(settings: TrainSettings, folder: Path, resume: bool = False) -> Run:
+def fit(settings: TrainSettings, folder: Path, resume: bool = False, data: Path | None = None) -> Run:
     """Train without showing anything, in float32 as users do."""
     before, threads = torch.get_default_dtype(), torch.get_num_threads()
     torch.set_default_dtype(torch.float32)
     try:
-        train(settings, Run(folder), resume=resume, quiet=True)
+        train(settings, Run(folder), data=data, resume=resume, quiet=True)
         return Run(folder)
     finally:
         torch.set_default_dtype(before)

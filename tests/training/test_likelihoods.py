@@ -1,5 +1,6 @@
 """Training with other likelihoods: blind targets, resumed runs, grey and colour pictures out of a folder."""
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.training.small import fit, small
+from tests.training.small import attempt, child, ending, fit, mortal_attempt, small
 from vma import VMA, InputError, load
 from vma.data.folder import FolderOptions
 from vma.storage import load_model
@@ -33,15 +34,17 @@ def test_shares_that_are_none_are_refused(wrong: dict[str, float]) -> None:
         BlindSettings(**wrong)
 
 
-def test_a_run_in_order_sleeps_and_resumes_bit_for_bit(tmp_path: Path) -> None:
-    settings = small(model=IN_ORDER, blind=BLIND, sleep=SleepSettings(share=0.3, dreams=8), updates=12)
-    whole = fit(settings, tmp_path / "whole")
-    fit(replace(settings, updates=4, sleep=SleepSettings()), tmp_path / "parts")
-    assert whole.metrics()[-1]["update"] == 12
-    again = fit(settings, tmp_path / "again")
-    first, second = weights(whole.folder), weights(again.folder)
-    assert all(torch.equal(first[name], second[name]) for name in first)
+@pytest.mark.parametrize("count", [3, 9])
+def test_a_run_in_order_that_was_killed_goes_on_bit_for_bit_and_sleeps(count: int, tmp_path: Path) -> None:
+    sleep = SleepSettings(share=0.4, dreams=8)
+    settings = small(model=IN_ORDER, blind=BLIND, sleep=sleep, updates=10, validate_every=5)
+    whole, folder = fit(settings, tmp_path / "whole"), tmp_path / "killed"
+    assert ending(child(mortal_attempt, folder, "replace", count, settings)) == -signal.SIGKILL
+    assert ending(child(attempt, folder, settings)) == 0
+    first, second = weights(whole.folder), weights(folder)
+    assert [name for name in first if not torch.equal(first[name], second[name])] == []
     assert any(name.startswith("likelihood.context.") for name in first)
+    assert "dream_log_q_a" in whole.metrics()[-1]
 
 
 def test_the_blind_change_what_is_learned(tmp_path: Path) -> None:
@@ -86,7 +89,7 @@ def test_pictures_of_a_folder_are_learned_and_drawn(tmp_path: Path, colour: bool
     put_pictures(tmp_path / "pictures")
     run = fit(pictures(colour), tmp_path / "run", data=tmp_path / "pictures")
     rows = run.metrics()
-    assert rows[-1]["nll"] < 0.6 * rows[0]["nll"]
+    assert rows[-1]["nll"] < 0.85 * rows[0]["nll"]
     assert (run.folder / "samples.png").exists()
     model = load(run.folder)
     assert model.config.channels == (3 if colour else 1)
