@@ -80,6 +80,7 @@ class Options:
         data: Folder with the data files.
         only: Ways to run, by their number; all if none is named.
         models: Folder to keep the models in; none are kept if there is none.
+        trained: Models that are looked at in the same way, instead of training any.
     """
 
     path: Annotated[Path, tyro.conf.Positional]
@@ -89,6 +90,7 @@ class Options:
     data: Path | None = None
     only: tuple[int, ...] = ()
     models: Path | None = None
+    trained: tuple[Path, ...] = ()
 
 
 def run(way: str, seed: int, options: Options) -> Row:
@@ -204,12 +206,38 @@ def main(options: Options) -> None:
     """Run what nobody has run or begun yet, seed by seed, and print the table."""
     torch.set_num_threads(1)
     keep_memory()
+    if options.trained:
+        look(options)
+        return
     ways = list(WAYS)
     for seed in options.seeds:
         for way in [ways[i] for i in options.only] or ways:
             if claim(options.path, f"{way}, seed {seed}"):
                 add(options, run(way, seed, options))
     print(table(stored(options.path)["runs"]))
+
+
+def look(options: Options) -> None:
+    """Measure trained models on the held-out training classes, and write their table."""
+    _, held_out = datasets(BASE, options.data)
+    judge, rows = load_judge(options.judge), []
+    for path in options.trained:
+        model = load_judge(path)
+        rows.append({"way": path.stem, "config": asdict(model.config), **measure(model, held_out, judge)})
+    answer = {**about(options), "runs": rows}
+    write_atomically(options.path, json.dumps(answer, indent=1).encode())
+    print(table(rows))
+
+
+def about(options: Options) -> Row:
+    """What every answer says."""
+    return {
+        "data": "omniglot 45-5, 60 held-out training classes, 8 × 4 in memory",
+        "judge": options.judge.name,
+        "samples": SAMPLES,
+        "episodes": EPISODES,
+        "trials": TRIALS,
+    }
 
 
 def stored(path: Path) -> Row:
@@ -236,15 +264,7 @@ def add(options: Options, row: Row) -> None:
         rows = [row, *stored(options.path)["runs"]]
         rows.sort(key=lambda row: (order.index(row["way"]), row["seed"]))
         settings = {way: asdict(WAYS[way]) for way in dict.fromkeys(row["way"] for row in rows)}
-        about = {
-            "data": "omniglot 45-5, 60 held-out training classes, 8 × 4 in memory",
-            "updates": options.updates,
-            "judge": options.judge.name,
-            "samples": SAMPLES,
-            "episodes": EPISODES,
-            "trials": TRIALS,
-        }
-        answer = {**about, "runs": rows, "settings": settings}
+        answer = {**about(options), "updates": options.updates, "runs": rows, "settings": settings}
         write_atomically(options.path, json.dumps(answer, indent=1).encode())
 
 
