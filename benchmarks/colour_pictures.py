@@ -4,7 +4,7 @@
     vma train glyphs-fewshot-fast --data FOLDER --data.name folder --data.folder.colour True \
         --model.likelihood categorical --minutes 6
 
-Every class has a character, a colour for its upper part and one for its lower part. The folder holds class/name.png.
+Every class has a character, a colour for its upper part and one for its lower part. Files are class/name.png.
 """
 
 from dataclasses import dataclass

@@ -82,6 +82,26 @@ def evaluate(found: Result) -> str:
     return f"{text}\n\n{markdown(head, rows)}"
 
 
+def in_order(found: Result) -> str:
+    """What an update costs with pixels that know their neighbours."""
+    settings, spent = found["settings"], found["seconds"]
+    return (
+        f"`{settings['preset']}`, {settings['maps']} maps: {seconds(spent['vma, in reading order'])} beside "
+        f"{seconds(spent['vma'])} with independent pixels, **{found['reading_order_cost']:.2f} times** as long."
+    )
+
+
+def drawing(found: Result) -> str:
+    """Images drawn pixel by pixel, beside the naive way."""
+    settings = found["settings"]
+    rows = [[name, seconds(spent)] for name, spent in found["seconds"].items()]
+    text = (
+        f"{settings['images']} images of 26 × 26 pixels, {settings['maps']} maps: **{found['milliseconds']:.0f} ms**, "
+        f"**{found['speedup_vs_naive']:.0f} times** faster than the whole network for every pixel."
+    )
+    return f"{text}\n\n{markdown(('drawing', 'time'), rows)}"
+
+
 def attention(found: Result) -> str:
     """Hard and soft reads as the memory grows."""
     names = ("vma", "soft, pixels", "soft, features")
@@ -147,6 +167,8 @@ SECTIONS: dict[str, tuple[str, Callable[[Result], str]]] = {
     "bench-step-64": ("One training update", step),
     "bench-step-32": ("", step),
     "bench-evaluate": ("Evaluation", evaluate),
+    "bench-step-in-order": ("Ink in reading order: an update", in_order),
+    "bench-drawing": ("Ink in reading order: drawing", drawing),
     "bench-attention": ("Hard and soft attention", attention),
     "bench-addressing": ("Addressing alone", addressing),
     "bench-data": ("Data", data),

@@ -77,7 +77,7 @@ class Context(nn.Module):
 
     def forward(self, x: Float[Tensor, "batch height width"]) -> Maps:
         """c of every pixel."""
-        c = self.first(x.unsqueeze(1))
+        c = self.first(x.unsqueeze(1)).contiguous(memory_format=torch.channels_last)
         for layer in self.others:
             c = c + layer(functional.silu(c))
         return c
