@@ -96,8 +96,9 @@ def drawing(found: Result) -> str:
     settings = found["settings"]
     rows = [[name, seconds(spent)] for name, spent in found["seconds"].items()]
     text = (
-        f"{settings['images']} images of 26 × 26 pixels, {settings['maps']} maps: **{found['milliseconds']:.0f} ms**, "
-        f"**{found['speedup_vs_naive']:.0f} times** faster than the whole network for every pixel."
+        f"{settings['images']} images of 26 × 26 pixels, {settings['maps']} maps: "
+        f"**{found['milliseconds']:.0f} ms**, **{found['speedup_vs_naive']:.0f} times** faster than the whole "
+        "network for every pixel."
     )
     return f"{text}\n\n{markdown(('drawing', 'time'), rows)}"
 

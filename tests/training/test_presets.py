@@ -204,3 +204,17 @@ def test_gmn_takes_sequences_where_others_take_targets() -> None:
     torch.testing.assert_close(found.surrogate, wanted.surrogate)
     torch.testing.assert_close(found.surrogate, 3 * found.bound.mean())
     assert model.bound(x, samples=2).shape == (2, 3)
+
+
+def test_the_papers_presets_have_the_papers_likelihood_and_those_in_order_say_that_they_go_beyond() -> None:
+    for name, settings in PRESETS.items():
+        if name.endswith("-in-order"):
+            fast = PRESETS[name.replace("-in-order", "-fast")]
+            assert settings.model == replace(fast.model, likelihood="reading-order")
+            assert settings.updates == fast.updates
+            assert settings.blind.start == 1.0
+            assert settings.blind.end == 0.0
+            assert "beyond the paper" in settings.description
+        else:
+            assert settings.model.likelihood == "bernoulli"
+            assert settings.blind.start == 0.0

@@ -39,7 +39,8 @@ class KeyedMemory:
 
     @staticmethod
     def of(model: VMA, items: Float[Tensor, "memory *image"]) -> "KeyedMemory":
-        """The memory of `items`, with keys computed now."""
+        """The memory of `items`, with keys computed now; they must be images that the model gives a probability."""
+        model.likelihood.check("images", items)
         items = items.to(next(model.parameters()))
         with torch.no_grad():
             return KeyedMemory(model, Memory(items), model.addressing.keys(Memory(items)))

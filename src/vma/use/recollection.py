@@ -123,6 +123,7 @@ class Recollection:
             label: Only from items of this label.
             item: Only from the item of this number.
             temperature: Multiplies the standard deviation of p(z|m): 0 gives its mean, 1 the model's own variety.
+                Where pixels know each other (`reading-order`) it also divides their log-odds.
             seed: The same seed gives the same images; None draws others each time.
         """
         return imagine(self._restricted(label, item), n, temperature, self.keyed.generator(seed))
@@ -130,7 +131,9 @@ class Recollection:
     def vary(
         self, item: int, at: Sequence[tuple[float, float]], seed: int | None = None
     ) -> Float[Tensor, "points *image"]:
-        """Probability of ink at z = μ + σ (s d₁ + t d₂), with μ and σ those of p(z|m), for every (s, t) in `at`.
+        """Ink at z = μ + σ (s d₁ + t d₂), with μ and σ those of p(z|m), for every (s, t) in `at`.
+
+        Its probability where pixels are independent, and else the most probable drawing.
 
         Args:
             item: The item m to vary.
@@ -229,6 +232,7 @@ class Recollection:
 
     def _targets(self, images: Any, options: FolderOptions | None) -> Float[Tensor, "batch *image"]:
         ink = as_ink(images, self.size, options or self.options)
+        self.keyed.model.likelihood.check("images", ink.images)
         return ink.images.to(self.items)
 
     def _restricted(self, label: str | int | None, item: int | None) -> KeyedMemory:
