@@ -1,7 +1,7 @@
 """A small set of pictures in colour, for models with grey levels or colours: invented characters in two inks.
 
     python -m benchmarks.colour_pictures FOLDER
-    vma train glyphs-fewshot-fast --data FOLDER --data.name folder --data.folder.colour True \
+    vma train glyphs-fewshot-fast --data FOLDER --data.name folder --data.folder.colour \
         --model.likelihood categorical --minutes 6
 
 Every class has a character, a colour for its upper part and one for its lower part. Files are class/name.png.

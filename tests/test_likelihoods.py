@@ -170,7 +170,10 @@ def test_the_most_probable_drawing_is_the_median_of_every_pixel(kind: str) -> No
     below = likelihood.log_probs(features).exp().cumsum(-1)
     level = (drawn.images * (likelihood.levels - 1)).round().long().view(below.shape[:-1])
     reached = below.gather(-1, level[..., None])[..., 0]
+    before = below.gather(-1, (level - 1).clamp(min=0)[..., None])[..., 0]
     assert bool((reached >= 0.5).all())
+    assert bool(((before < 0.5) | (level == 0)).all())
+    assert len(level.unique()) > 1
 
 
 def test_a_cold_drawing_is_the_most_probable_one_whatever_the_uniforms() -> None:
@@ -178,6 +181,30 @@ def test_a_cold_drawing_is_the_most_probable_one_whatever_the_uniforms() -> None
     features = torch.randn(4, 3, 5, 6)
     cold = likelihood.draw(features, torch.rand(4, 5, 6), 0.0)
     assert torch.equal(cold.images, likelihood.most_probable(features).images)
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "reading-order", "grey"])
+def test_drawing_works_under_autocast(kind: str) -> None:
+    model = VMA(small_convolutional(style="modern", **KINDS[kind])).float()
+    memory = Memory.of(bits(3, 17, 22).float())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        drawn = model.sample(memory, 4)
+    assert drawn.images.shape == (4, 17, 22)
+    assert bool(drawn.probabilities.isfinite().all())
+
+
+def test_generative_matching_networks_take_sequences_in_colour() -> None:
+    model = GenerativeMatchingNetwork(small_mlp(**KINDS["colour"]))
+    assert model.bound(bits(2, 4, 3, 4, 4), samples=2).shape == (2, 4)
+    assert model.bound(bits(2, 3, 4, 4), samples=2).shape == (2,)
+
+
+@pytest.mark.parametrize("share", [-0.5, 2.0])
+def test_a_share_of_the_blind_that_is_none_is_refused(share: float) -> None:
+    model = VMA(small_mlp(**KINDS["reading-order"]))
+    x, memory = episode(model.config, 2, 3)
+    with pytest.raises(InputError, match="share of the targets"):
+        model(x, memory, 2, blind=share)
 
 
 @every_kind
@@ -321,7 +348,7 @@ def test_grey_targets_are_refused_where_neighbours_would_see_them() -> None:
     model.terms(x, Memory.of(torch.rand(3, 4, 4)))  # the memory may be grey
 
 
-def test_a_colour_image_for_a_grey_model_is_refused_by_its_shape() -> None:
+def test_images_of_another_number_of_channels_are_refused_by_their_shape() -> None:
     model = VMA(small_mlp(**KINDS["colour"]))
     with pytest.raises(InputError, match=r"\[4, 4\].*\[3, 4, 4\]"):
         model.terms(bits(2, 4, 4), Memory.of(bits(3, 3, 4, 4)))

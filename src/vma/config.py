@@ -90,7 +90,7 @@ class ModelConfig:
 
     def check_numbers(self) -> None:
         """Refuse sizes that no network can be built with."""
-        for name in ("height", "width", "maps", "latent", "matching", "item_size", "context_maps"):
+        for name in ("height", "width", "maps", "latent", "matching", "item_size", "context_maps", "levels"):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
                 raise InputError(f"{name} must be a whole number of at least 1, not {getattr(self, name)!r}.")
         if self.learned_items < 0:
@@ -106,7 +106,8 @@ class ModelConfig:
                 f"channels must be 1, or 3 with likelihood='categorical', not {self.channels} with "
                 f"{self.likelihood!r}."
             )
-        if not self.neighbourhood or any(size < 3 or size % 2 == 0 for size in self.neighbourhood):
+        widths = self.neighbourhood if isinstance(self.neighbourhood, tuple | list) else ()
+        if not widths or any(not isinstance(size, int) or size < 3 or size % 2 == 0 for size in widths):
             raise InputError(
                 f"neighbourhood must list odd widths of at least 3, one for each layer, not {self.neighbourhood}."
             )

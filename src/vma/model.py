@@ -31,7 +31,8 @@ class Samples:
     Attributes:
         addresses: a of each.
         images: x.
-        probabilities: The probability of ink at every pixel, from which the images were drawn.
+        probabilities: The probability of ink at every pixel, from which the images were drawn; of grey levels
+            and colours, their means.
         shown: What a figure shows of them (see `Drawing`).
     """
 
@@ -309,6 +310,8 @@ def blind_targets(
     count: int, share: float, device: torch.device, generator: torch.Generator | None
 ) -> Bool[Tensor, "batch"] | None:
     """Each of `count` targets with the probability `share`; None where that is 0."""
+    if not 0 <= share <= 1:
+        raise InputError(f"blind is a share of the targets, from 0 to 1, not {share}.")
     return torch.rand(count, device=device, generator=generator) < share if share else None
 
 

@@ -10,10 +10,18 @@ import torch
 from PIL import Image
 
 from tests.training.small import attempt, child, ending, fit, mortal_attempt, small
-from vma import VMA, InputError, load
+from vma import InputError, load
+from vma.cli import run as vma
 from vma.data.folder import FolderOptions
 from vma.storage import load_model
-from vma.training.settings import BlindSettings, DataSettings, EpisodeSettings, SleepSettings, TrainSettings
+from vma.training.settings import (
+    BlindSettings,
+    DataSettings,
+    EpisodeSettings,
+    OptimiserSettings,
+    SleepSettings,
+    TrainSettings,
+)
 
 IN_ORDER = replace(small().model, likelihood="reading-order", context_maps=4, neighbourhood=(5, 3))
 BLIND = BlindSettings(1.0, 0.0, 0.5)
@@ -26,6 +34,11 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 def test_the_share_of_the_blind_falls_to_its_end() -> None:
     assert [BLIND.share(done) for done in (0.0, 0.25, 0.5, 1.0)] == [1.0, 0.5, 0.0, 0.0]
     assert BlindSettings(0.5, 0.5).share(0.3) == 0.5
+
+
+def test_blind_targets_mean_nothing_where_pixels_see_no_others() -> None:
+    with pytest.raises(InputError, match="see no others, so no target is blind"):
+        small(blind=BLIND)
 
 
 @pytest.mark.parametrize("wrong", [{"start": -0.1}, {"end": 1.5}, {"until": 0.0}])
@@ -48,14 +61,19 @@ def test_a_run_in_order_that_was_killed_goes_on_bit_for_bit_and_sleeps(count: in
 
 
 def test_the_blind_change_what_is_learned(tmp_path: Path) -> None:
-    seeing, blind = (
-        weights(fit(small(model=IN_ORDER, blind=how, updates=4), tmp_path / str(i)).folder)
-        for i, how in enumerate((BlindSettings(), BlindSettings(1.0, 1.0)))
+    """Where all targets are blind, the context stays as it started; else it learns."""
+    adam = OptimiserSettings(name="adam")
+    start, seeing, blind = (
+        weights(fit(small(model=IN_ORDER, blind=how, updates=n, optimiser=adam), tmp_path / str(i)).folder)
+        for i, (how, n) in enumerate(
+            [(BlindSettings(1.0, 1.0), 1), (BlindSettings(), 4), (BlindSettings(1.0, 1.0), 4)]
+        )
     )
-    start = VMA(IN_ORDER).state_dict()
-    first = "likelihood.context.first.weight"
-    assert not torch.equal(seeing[first], blind[first])
-    assert start[first].shape == blind[first].shape
+    context = [name for name in start if name.startswith("likelihood.context.")]
+    assert len(context) == 4
+    assert all(torch.equal(start[name], blind[name]) for name in context)
+    assert not any(torch.equal(start[name], seeing[name]) for name in context)
+    assert not torch.equal(start["likelihood.last.weight"], blind["likelihood.last.weight"])
 
 
 def put_pictures(folder: Path, classes: int = 8, each: int = 6) -> None:
@@ -114,5 +132,44 @@ def test_pictures_in_colour_need_a_likelihood_of_colours(tmp_path: Path) -> None
 def test_a_model_in_colour_is_given_colours_alone(tmp_path: Path) -> None:
     put_pictures(tmp_path / "pictures")
     run = fit(replace(pictures(True), updates=2), tmp_path / "run", data=tmp_path / "pictures")
-    with pytest.raises(InputError, match="works in colour: read images with colour=True"):
-        load(run.folder).remember(tmp_path / "pictures" / "class0", options=FolderOptions())
+    model, wrong, folder = load(run.folder), FolderOptions(), tmp_path / "pictures" / "class0"
+    memory = model.remember(folder)
+    for ask in (model.remember, memory.add, memory.recognise, memory.score):
+        with pytest.raises(InputError, match="works in colour: read images with colour=True"):
+            ask(folder, options=wrong)
+    with pytest.raises(InputError, match=r"has its colours first: give them last"):
+        memory.recognise(memory.items[0])
+    with pytest.raises(InputError, match="options must be FolderOptions"):
+        model.remember(folder, options={"crop": True})
+
+
+def test_the_commands_and_figures_take_colour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_pictures(tmp_path / "pictures")
+    run = fit(replace(pictures(True), updates=2), tmp_path / "run", data=tmp_path / "pictures")
+    monkeypatch.chdir(tmp_path)
+    memory, picture = "pictures/class0", "pictures/class1/0.png"
+    vma(["imagine", str(run.folder), "--memory", memory, "--n", "2", "--out", "imagined.png"])
+    vma(["explain", str(run.folder), picture, "--memory", memory, "--out", "explained.png"])
+    vma(["score", str(run.folder), picture, "--memory", memory])
+    vma(["recognise", str(run.folder), picture, "--memory", memory])
+    show = [
+        "data",
+        "show",
+        "folder",
+        "--data",
+        "pictures",
+        "--part",
+        "all",
+        "--folder.colour",
+        "--size",
+        "16",
+    ]
+    vma([*show, "--out", "sheet.png"])
+    for name in ("imagined.png", "explained.png", "sheet.png"):
+        colours = np.asarray(Image.open(name).convert("RGB")).reshape(-1, 3).astype(int)
+        assert (colours.max(1) - colours.min(1)).max() > 60
+    with pytest.raises(InputError, match="works in colour, and the page draws ink"):
+        vma(["serve", str(run.folder)])
+    assert "(item 0)" in capsys.readouterr().out

@@ -129,7 +129,7 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         generator: torch.Generator | None = None,
     ) -> Estimate:
         """As of the other models; for sequences x [S, T, height, width], the sum over positions of each."""
-        if as_tensor("targets", x).ndim == 4 and memory is None:
+        if memory is None and self.are_sequences(x):
             return self.sequence_estimate(
                 x, samples,
                 estimator_name=estimator_name, latent_gradient=latent_gradient, blind=blind,
@@ -149,9 +149,13 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         generator: torch.Generator | None = None,
     ) -> Float[Tensor, "*targets"]:
         """As of the other models; for sequences, of every image given those before it."""
-        if as_tensor("targets", x).ndim == 4 and memory is None:
+        if memory is None and self.are_sequences(x):
             return self.sequence_bound(x, samples, generator=generator)
         return super().bound(x, memory, samples, generator=generator)
+
+    def are_sequences(self, x: Any) -> bool:
+        """Whether x is [S, T, …] with images in place of the dots, instead of images."""
+        return as_tensor("targets", x).ndim == 2 + len(self.config.image_shape)
 
     def sequence_terms(
         self,
@@ -212,7 +216,7 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
 def as_sequences(x: Any) -> Tensor:
     """`x` as a tensor of sequences of images; values are checked with the targets."""
     sequences = as_tensor("sequences", x)
-    if sequences.ndim != 4 or 0 in sequences.shape:
+    if sequences.ndim not in (4, 5) or 0 in sequences.shape:
         raise InputError(
             f"sequences must have the shape [number, time, height, width], not {list(sequences.shape)}."
         )

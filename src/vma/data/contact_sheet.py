@@ -74,10 +74,13 @@ def _card(image: np.ndarray) -> Image.Image:
     """The image as dark ink on a white card of CELL×CELL pixels; small images are enlarged without blur."""
     share = np.asarray(image, dtype=np.float32)[..., None] / 255
     coloured = (share * np.array(INK) + (1 - share) * np.array(CARD)).astype(np.uint8)
-    small = max(image.shape) <= CELL
+    if image.ndim == 3:  # in colour
+        coloured = 255 - np.moveaxis(image, 0, -1)
+    height, width = coloured.shape[:2]
+    small = max(height, width) <= CELL
     method = Image.Resampling.NEAREST if small else Image.Resampling.BOX
-    scale = max(1, CELL // max(image.shape)) if small else CELL / max(image.shape)
-    size = (round(image.shape[1] * scale), round(image.shape[0] * scale))
+    scale = max(1, CELL // max(height, width)) if small else CELL / max(height, width)
+    size = (round(width * scale), round(height * scale))
     card = Image.new("RGB", (CELL, CELL), CARD)
     card.paste(Image.fromarray(coloured).resize(size, method), ((CELL - size[0]) // 2, (CELL - size[1]) // 2))
     return card

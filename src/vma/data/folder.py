@@ -15,6 +15,7 @@ from vma.errors import InputError, unknown_name
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp")
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
 POLARITIES = ("auto", "yes", "no")
+DEEP = ("I", "F")  # modes of more than 8 bits
 FAINTEST = 16  # of 255: weaker ink than this is noise of the paper
 # What Pillow raises for a file that is no image, or a broken or an enormous one.
 UNREADABLE = (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning)
@@ -144,6 +145,8 @@ def as_picture(
     """Ink of `size`, or colours."""
     if not options.colour:
         return normalise(lightness(image), size, options)
+    if image.mode.startswith(DEEP):
+        image = Image.fromarray(lightness(image))
     ink = 255 - np.array(on_paper(image).convert("RGB"), dtype=np.uint8)
     return np.stack([_fit(channel, size) for channel in np.moveaxis(ink, 2, 0)])
 
@@ -170,7 +173,7 @@ def normalise(
 
 def lightness(image: Image.Image) -> UInt8[np.ndarray, "height width"]:
     """Grey levels, with transparent pixels as white paper and 16-bit images scaled to 8."""
-    if image.mode.startswith(("I", "F")):
+    if image.mode.startswith(DEEP):
         values = np.asarray(image, dtype=np.float64)
         top = 65535.0 if image.mode.startswith("I") else 1.0
         return np.rint(np.clip(values / top, 0, 1) * 255).astype(np.uint8)

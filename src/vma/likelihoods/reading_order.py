@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vma.errors import InputError
+from vma.latents import full_precision
 from vma.likelihoods.bernoulli import bernoulli_log_prob
 from vma.likelihoods.likelihood import Drawing, Features, Images, Likelihood
 from vma.likelihoods.wavefront import Wavefront
@@ -104,8 +105,8 @@ class ReadingOrder(Likelihood):
         """Black and white alone: a grey pixel has no probability here, and its neighbours would see it."""
         if not bool(((images == 0) | (images == 1)).all()):
             raise InputError(
-                f"{name} must be black and white, 0 or 1, for the likelihood 'reading-order': threshold them, "
-                "or draw them with stochastic binarization."
+                f"{name} must be black and white, 0 or 1, for the likelihood 'reading-order': threshold them "
+                "(binarize), or draw them with stochastic binarization."
             )
 
     def targets(
@@ -137,13 +138,14 @@ class ReadingOrder(Likelihood):
         temperature: float = 1.0,
     ) -> Drawing:
         """x_i = [u_i < σ(l_i / τ)], one wavefront of pixels after the other."""
-        size = features.shape[2:]
-        order = Wavefront.of(self.context.sizes, *size).to(features.device)
-        x, means = order.draw(
-            [layer.matrix() for layer in self.context.layers()],
-            lambda h, c: self.logits(h, c) / max(temperature, COLDEST),
-            as_rows(features).flatten(1, 2),
-            uniforms.flatten(1),
-        )
+        size, maps = features.shape[2:], as_rows(full_precision(features)).flatten(1, 2)
+        order = Wavefront.of(self.context.sizes, *size, maps.device)
+        with torch.autocast(maps.device.type, enabled=False):
+            x, means = order.draw(
+                [layer.matrix() for layer in self.context.layers()],
+                lambda h, c: self.logits(h, c) / max(temperature, COLDEST),
+                maps,
+                uniforms.to(maps).flatten(1),
+            )
         x, means = x.unflatten(1, size), means.unflatten(1, size)
         return Drawing(x, means, x)

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import silu
 
+CPU = torch.device("cpu")
 # The pixels of a step, and for each layer what all of them look at.
 Step = tuple[Int[Tensor, "_"], tuple[Int[Tensor, "_"], ...]]
 
@@ -36,7 +37,7 @@ class Wavefront:
 
     @staticmethod
     @cache
-    def of(sizes: tuple[int, ...], height: int, width: int) -> "Wavefront":
+    def of(sizes: tuple[int, ...], height: int, width: int, device: torch.device = CPU) -> "Wavefront":
         """The order for layers of these `sizes`, of which the first does not see the pixel itself."""
         margin = max(sizes) // 2
         stride = width + 2 * margin
@@ -48,16 +49,11 @@ class Wavefront:
         cell = ((row + margin) * stride + column + margin)[order]
         around = [distances(size, stride, itself=layer > 0) for layer, size in enumerate(sizes)]
         steps = tuple(
-            (pixels, tuple((pixels[:, None] + each).flatten() for each in around))
+            (pixels.to(device), tuple((pixels[:, None] + each).flatten().to(device) for each in around))
             for pixels in cell.split(when.bincount().tolist())
             if len(pixels)
         )
-        return Wavefront((height + margin) * stride, order, steps)
-
-    def to(self, device: torch.device) -> "Wavefront":
-        """The same on `device`."""
-        steps = tuple((at.to(device), tuple(n.to(device) for n in near)) for at, near in self.steps)
-        return Wavefront(self.cells, self.order.to(device), steps)
+        return Wavefront((height + margin) * stride, order.to(device), steps)
 
     def draw(
         self,
@@ -98,13 +94,14 @@ def context(
 ) -> Float[Tensor, "samples pixels maps"]:
     """c of `pixels`; what the layers above the first are to see of them is written into `seen`."""
     shape = (len(seen[0]), len(pixels), layers[0][0].shape[1])
-    c = torch.zeros(())
-    for number, ((weight, bias), cells, neighbours) in enumerate(zip(layers, seen, near, strict=True)):
-        if number:
+    c: Tensor | None = None
+    for (weight, bias), cells, neighbours in zip(layers, seen, near, strict=True):
+        if c is not None:
             cells.index_copy_(1, pixels, silu(c))
         rows = cells.index_select(1, neighbours).view(-1, len(weight))
         new = torch.addmm(bias, rows, weight).view(shape)
-        c = c + new if number else new
+        c = new if c is None else c + new
+    assert c is not None
     return c
 
 

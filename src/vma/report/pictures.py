@@ -110,7 +110,7 @@ def choose_drawings(dataset: Dataset, rows: int, columns: int, seed: int) -> Int
 def imagine(
     model: Imagining, memory: Memory, samples: int, seed: int
 ) -> Float[np.ndarray, "memory samples *image"]:
-    """For each item alone, `samples` times z ~ p(z|m), as the probability of ink at every pixel."""
+    """For each item alone, `samples` times z ~ p(z|m), as a figure shows them."""
     generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
     addresses = torch.arange(len(memory), device=generator.device).repeat_interleave(samples)
     drawn = model.sample(memory, addresses=addresses, generator=generator)
@@ -141,13 +141,18 @@ def place_group(axes: Axes, group: np.ndarray, left: float, colour: str) -> None
             place_image(axes, image, left + column, float(row), frame, width)
 
 
+def as_paper(image: np.ndarray) -> np.ndarray:
+    """Ink [height, width], or [3, height, width] in colour, as light: white paper is 1, and colours come last."""
+    return 1 - (image if image.ndim == 2 else np.moveaxis(image, 0, -1))
+
+
 def place_image(axes: Axes, image: np.ndarray, x: float, y: float, frame: str, width: float) -> None:
     """An image of ink in the unit square at (x, y), with a frame; y runs down."""
     near, side = 0.04, 0.92
     extent = (x + near, x + near + side, y + near + side, y + near)
-    if image.ndim == 3:  # colours
-        image = np.moveaxis(image, 0, -1)
-    axes.imshow(1 - image, cmap="gray", vmin=0, vmax=1, extent=extent, interpolation="nearest", aspect="auto")
+    axes.imshow(
+        as_paper(image), cmap="gray", vmin=0, vmax=1, extent=extent, interpolation="nearest", aspect="auto"
+    )
     corner = (x + near, y + near)
     axes.add_patch(Rectangle(corner, side, side, fill=False, edgecolor=frame, linewidth=width, zorder=3))
 

@@ -21,9 +21,15 @@ from vma.training.settings import NEVER, DataSettings, TrainSettings
 TRAINING_SHARE = 0.75  # of a budget; the rest is for the evaluation
 TINY_UPDATES = 3  # awake
 DECISIVE = (
-    "model", "data", "episode", "optimiser", "sleep", "warps", "warp_awake", "samples", "estimator",
-    "latent_gradient", "updates", "minutes", "seed",
+    "model", "data", "episode", "optimiser", "sleep", "warps", "warp_awake", "blind", "samples",
+    "estimator", "latent_gradient", "updates", "minutes", "seed",
 )  # fmt: skip
+# Settings that came later: where they have their defaults, runs made before are still the same runs.
+ADDED = (
+    *(("model", name) for name in ("likelihood", "context_maps", "neighbourhood", "levels", "channels")),
+    ("data", "folder", "colour"),
+    ("blind",),
+)
 
 
 @dataclass(frozen=True)
@@ -116,8 +122,15 @@ def folder_name(settings: TrainSettings, variant: str, is_tiny: bool) -> str:
 
 def decisive(settings: TrainSettings) -> dict[str, Any]:
     """The settings that decide what is learned, as plain values."""
-    values = msgspec.to_builtins(settings)
-    return {key: values[key] for key in DECISIVE}
+    values, usual = msgspec.to_builtins(settings), msgspec.to_builtins(TrainSettings())
+    found = {key: values[key] for key in DECISIVE}
+    for *groups, name in ADDED:
+        mine, theirs = found, usual
+        for group in groups:
+            mine, theirs = mine[group], theirs[group]
+        if mine[name] == theirs[name]:
+            del mine[name]
+    return found
 
 
 def obtain_run(need: Needed, scale: Scale, place: Place, minutes: float) -> Run | None:

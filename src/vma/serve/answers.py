@@ -70,7 +70,7 @@ def recognise(contents: Contents, image: str, norms: "Norms") -> messages.Readin
         cards=[messages.Share(id=contents.ids[item], probability=p) for item, p in sorted(answer.items)],
         classes=[messages.ClassShare(label=name, probability=p) for name, p in answer.probabilities.items()],
         log_likelihood=found.log_p,
-        bits_per_pixel=-found.log_p / (math.log(2) * found.target.numel()),
+        bits_per_pixel=-found.log_p / (math.log(2) * math.prod(found.target.shape[-2:])),
         novel=is_novel(memory, found, norm),
         reason=norm.reason,
         pending=norm is UNKNOWN,

@@ -75,9 +75,11 @@ def newest_model(root: Path) -> TrainedModel:
     files = [*root.glob("*/model.safetensors"), *root.glob("*/vma/model.safetensors")]
     for file in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
         try:
-            return load(file)
+            found = load(file)
         except InputError:
             continue
+        if found.config.channels == 1:
+            return found
     raise InputError(
         f"There is no trained model in {root}: make one with 'vma quickstart', which takes two minutes, or name "
         "one, as in 'vma serve MODEL'."
@@ -85,8 +87,9 @@ def newest_model(root: Path) -> TrainedModel:
 
 
 def default_memory(model: TrainedModel) -> Path:
-    """Where the memory is kept: models of the same size of images share it."""
-    name = f"memory-{model.size[0]}x{model.size[1]}.safetensors"
+    """Where the memory is kept: models of the same size and kind of images share it."""
+    grey = "-grey" if model.config.likelihood == "categorical" else ""
+    name = f"memory-{model.size[0]}x{model.size[1]}{grey}.safetensors"
     return platformdirs.user_data_path("variational-memory") / name
 
 

@@ -116,9 +116,11 @@ def resume(options: Resume) -> bool:
 def check_rate_can_go_on(run: Run, settings: TrainSettings) -> None:
     """Refuse to lengthen a run whose rate has fallen to its end: it would rise again."""
     done = run.checkpoint_file.exists() and is_at_its_end(read_progress(run.checkpoint_file), settings)
-    if done and settings.optimiser.schedule != "constant":
+    falls = settings.optimiser.schedule != "constant" or settings.blind.start != settings.blind.end
+    if done and falls:
         raise InputError(
-            f"The run {run.folder} has come to the end of its falling rate, which must not rise again: "
+            f"The run {run.folder} has come to the end of its falling rate, or of its blind targets, which must "
+            "not come again: "
             "start another one of the length that you want, or let this one sleep with 'vma sleep'."
         )
 

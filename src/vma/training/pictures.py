@@ -29,5 +29,5 @@ def samples(model: GenerativeModel, episode: Episode, device: torch.device) -> b
 
 
 def grid_of(drawn: Samples) -> Float[np.ndarray, "rows columns *image"]:
-    """The probabilities of ink, in rows."""
+    """The samples as a figure shows them, in rows."""
     return drawn.shown.float().cpu().unflatten(0, (ROWS, COLUMNS)).numpy()

@@ -168,6 +168,11 @@ class BlindSettings:
                 "blind.start and blind.end are shares of the targets, blind.until of the part awake."
             )
 
+    @property
+    def any(self) -> bool:
+        """Whether a target is ever blind."""
+        return max(self.start, self.end) > 0
+
     def share(self, done: float) -> float:
         """The share of the blind when a share `done` of the part awake is done."""
         return self.start + (self.end - self.start) * min(1.0, done / self.until)
@@ -237,6 +242,11 @@ class TrainSettings:
             raise unknown_name("latent gradient", self.latent_gradient, LATENT_GRADIENTS)
         if self.model.model != "vma" and (self.sleep.any or self.warp_awake):
             raise InputError(f"The model {self.model.model!r} has no address to dream of: leave sleep out.")
+        if self.model.likelihood != "reading-order" and self.blind.any:
+            raise InputError(
+                f"The pixels of the likelihood {self.model.likelihood!r} see no others, so no target is blind: "
+                "leave blind out, or use 'reading-order'."
+            )
         for name in ("samples", "updates", "log_every", "validate_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")

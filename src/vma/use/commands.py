@@ -14,7 +14,7 @@ from vma.errors import InputError
 from vma.files import write_atomically
 from vma.storage import load_model, model_file, read_model, save_model
 from vma.use.explanation import Explanation
-from vma.use.images import OPTIONS, as_ink
+from vma.use.images import OPTIONS, ink_for
 from vma.use.recollection import Recollection
 from vma.use.tables import explanation_json, recognition_rows, score_rows, write_rows
 from vma.use.trained import load
@@ -46,9 +46,10 @@ def imagine(
         n: How many.
         label: Only from items of this label.
         item: Only from the item of this number.
-        temperature: Multiplies the standard deviation of p(z|m): 0 gives its mean.
+        temperature: Multiplies the standard deviation of p(z|m): 0 gives its mean. With ink in reading order it
+            also divides the log-odds of every pixel.
         seed: The same seed gives the same images.
-        binary: Show binary images instead of the probability of ink.
+        binary: Show images as they were drawn, instead of the probability of ink.
         out: Where to write the picture.
         folder: How images become ink.
     """
@@ -87,7 +88,7 @@ def recognise(
     """
     check_suffix(out, (".csv", ".json"))
     known = open_memory(model, memory, folder)
-    targets = as_ink(list(images), known.size, folder)
+    targets = ink_for(known.keyed.model, list(images), folder)
     found = known.recognise(targets, by=by, samples=samples, seed=seed)
     write_rows(out, recognition_rows(targets.names, found, known))
     table = Table("image", "class", "probability", "deciding items", box=None)
@@ -122,7 +123,7 @@ def score(
     """
     check_suffix(out, (".csv", ".json"))
     known = open_memory(model, memory, folder)
-    targets = as_ink(list(images), known.size, folder)
+    targets = ink_for(known.keyed.model, list(images), folder)
     scores = known.score(targets, samples=samples, seed=seed)
     write_rows(out, score_rows(targets.names, scores))
     table = Table("image", "log p(x|M)", "bits/pixel", "surprise", "novel", box=None)

@@ -11,7 +11,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from vma.report.pictures import GREY, INK, LINE, TEAL, dress_bars, new_figure, percent, place_image, png
+from vma.report.pictures import (
+    GREY,
+    INK,
+    LINE,
+    TEAL,
+    as_paper,
+    dress_bars,
+    new_figure,
+    percent,
+    place_image,
+    png,
+)
 from vma.use.explanation import Explanation
 from vma.use.imagination import Imagined
 from vma.use.recollection import Recollection
@@ -166,7 +177,7 @@ def draw_strip(figure: Figure, axes: Axes, memory: Recollection, colours: Sequen
     half = 0.5 * side / unit
     for item, colour in enumerate(colours):
         image, place = memory.items[item].cpu().numpy(), (item - half, item + half, 0.92, 0.0)
-        strip.imshow(1 - image, cmap="gray", vmin=0, vmax=1, extent=place, aspect="auto")
+        strip.imshow(as_paper(image), cmap="gray", vmin=0, vmax=1, extent=place, aspect="auto")
         strip.plot(place[:2], [1, 1], color=colour, linewidth=1.5)
     strip.set(xlim=low_high, ylim=(1, 0))
     strip.axis("off")

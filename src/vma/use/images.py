@@ -21,10 +21,11 @@ from vma.data.folder import (
     read_images,
 )
 from vma.errors import InputError
+from vma.model import VMA
 
 # Strokes keep the width that max-pooling gives those of the paper's images, and photographs their strokes.
 OPTIONS = FolderOptions(level=True, binarize=0.25)
-GREY = FolderOptions(level=True, binarize=None)
+GREY = FolderOptions(binarize=None)
 COLOUR = FolderOptions(colour=True)
 COLOURS = (3, 4)  # channels of RGB and RGBA
 
@@ -89,6 +90,24 @@ def as_ink(images: Any, size: tuple[int, int], options: FolderOptions | None = N
     return Ink(ink, names, tuple(page.label for page in pages))
 
 
+def ink_for(model: VMA, images: Any, options: FolderOptions | None) -> Ink:
+    """Images as `model` needs them; refused are those of another kind, and those that it gives no probability."""
+    config, chosen = model.config, adapted(options, model.config)
+    if isinstance(chosen, FolderOptions) and chosen.colour != (config.channels > 1):
+        kind = (
+            "in colour: read images with colour=True" if config.channels > 1 else "on ink: leave colour out"
+        )
+        raise InputError(f"The model works {kind}.")
+    ink = as_ink(images, (config.height, config.width), chosen)
+    model.likelihood.check("images", ink.images)
+    return ink
+
+
+def adapted(options: FolderOptions | None, config: ModelConfig) -> FolderOptions | None:
+    """What suits the model, where `options` are none in particular."""
+    return options_for(config) if options is None or options == OPTIONS else options
+
+
 def read_pages(images: Any, size: tuple[int, int], options: FolderOptions, name: str) -> Iterator[Page]:
     """Every image in `images`, in order; `name` is what to call it in an error."""
     if isinstance(images, str | Path):
@@ -99,7 +118,7 @@ def read_pages(images: Any, size: tuple[int, int], options: FolderOptions, name:
         for i, each in enumerate(images):
             yield from read_pages(each, size, options, f"Image {i + 1} of {len(images)}")
     else:
-        for picture in pictures(images, size, name):
+        for picture in pictures(images, size, options.colour, name):
             yield Page(as_picture(picture, size, options))
 
 
@@ -146,10 +165,10 @@ def is_numbers(images: list[Any] | tuple[Any, ...]) -> bool:
     return isinstance(first, int | float) or (isinstance(first, list | tuple) and is_numbers(first))
 
 
-def pictures(values: Any, size: tuple[int, int], name: str) -> Iterator[Image.Image]:
+def pictures(values: Any, size: tuple[int, int], in_colour: bool, name: str) -> Iterator[Image.Image]:
     """Every image of an array: one, a stack, or one or more in colour."""
     array = as_array(values, name)
-    stack = as_stack(array, size, name)
+    stack = as_stack(array, size, in_colour, name)
     for i, image in enumerate(stack):
         which = name if len(stack) == 1 else f"Image {i + 1} of {len(stack)}"
         yield Image.fromarray(as_levels(image, which))
@@ -171,7 +190,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def as_stack(array: np.ndarray, size: tuple[int, int], name: str) -> np.ndarray:
+def as_stack(array: np.ndarray, size: tuple[int, int], in_colour: bool, name: str) -> np.ndarray:
     """The images along the first axis: [n, height, width], or [n, height, width, 3 or 4] in colour."""
     shape = list(array.shape)
     if array.size == 0:
@@ -179,6 +198,10 @@ def as_stack(array: np.ndarray, size: tuple[int, int], name: str) -> np.ndarray:
     if array.ndim == 2:
         return array[None]
     if array.ndim == 3:
+        if in_colour and shape[0] == COLOURS[0] and tuple(shape[1:]) == size:
+            raise InputError(
+                f"{name} has its colours first: give them last, [height, width, 3], as they are seen."
+            )
         single_colour = shape[-1] in COLOURS and tuple(shape[1:]) != size
         return array[None] if single_colour else array
     if array.ndim == 4 and (shape[-1] in COLOURS or shape[1] == 1):

@@ -24,7 +24,8 @@ class Imagined:
     Attributes:
         items: The memory item that each of them came from.
         images: The images.
-        probabilities: The probability of ink at every pixel, from which the images were drawn.
+        probabilities: The probability of ink at every pixel, from which the images were drawn; of grey levels
+            and colours, their means.
         shown: What a figure shows: the probabilities where pixels are independent, else the images.
     """
 
@@ -59,7 +60,7 @@ def imagine(
 def vary(
     keyed: KeyedMemory, item: int, at: Sequence[tuple[float, float]], directions: Float[Tensor, "2 latent"]
 ) -> Float[Tensor, "points *image"]:
-    """What is shown of the most probable drawing at z = μ + σ (s d₁ + t d₂), for every (s, t) in `at`."""
+    """What is shown of what is more probable, at z = μ + σ (s d₁ + t d₂), for every (s, t) in `at`."""
     points = as_tensor("'at'", at).to(keyed.keys)
     if points.ndim != 2 or points.shape[1] != 2 or not bool(points.isfinite().all()):
         raise InputError("'at' must be a list of pairs (s, t) of finite numbers, e.g. [(0, 0), (1, -1)].")
@@ -67,7 +68,7 @@ def vary(
 
 
 def around(keyed: KeyedMemory, item: int, noise: Float[Tensor, "points latent"]) -> Drawing:
-    """The most probable drawing given one item and z = μ + σ ε, for each row ε of `noise`."""
+    """What is more probable at every pixel, given one item and z = μ + σ ε, for each row ε of `noise`."""
     networks, likelihood = keyed.model.networks, keyed.model.likelihood
     features = networks.items(keyed.memory.items[item : item + 1])
     z = DiagonalGaussian.of_statistics(features.prior).sample(noise)

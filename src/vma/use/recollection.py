@@ -13,7 +13,7 @@ from vma.checks import check_samples
 from vma.data.folder import FolderOptions
 from vma.errors import InputError, unknown_name
 from vma.use.explanation import Explanation, explain
-from vma.use.images import OPTIONS, as_ink
+from vma.use.images import OPTIONS, ink_for
 from vma.use.imagination import Imagined, any_directions, imagine, main_directions, vary
 from vma.use.keyed import KeyedMemory
 from vma.use.labels import Labels, as_label, as_labels
@@ -71,7 +71,7 @@ class Recollection:
 
     def add(self, images: Any, labels: Any = None, *, options: FolderOptions | None = None) -> "Recollection":
         """This memory with `images` at its end; images and labels as for `TrainedModel.remember`."""
-        ink = as_ink(images, self.size, options or self.options)
+        ink = ink_for(self.keyed.model, images, options or self.options)
         more = ink.labels if labels is None else as_labels(labels, len(ink.images))
         return self._with(self.keyed.join(KeyedMemory.of(self.keyed.model, ink.images)), self.labels + more)
 
@@ -133,7 +133,7 @@ class Recollection:
     ) -> Float[Tensor, "points *image"]:
         """Ink at z = μ + σ (s d₁ + t d₂), with μ and σ those of p(z|m), for every (s, t) in `at`.
 
-        Its probability where pixels are independent, and else the most probable drawing.
+        Its probability where pixels are independent, and else every pixel's more probable value given those before.
 
         Args:
             item: The item m to vary.
@@ -231,9 +231,7 @@ class Recollection:
         return StoredMemory(self.items, self.labels, self.keyed.keys, self.fingerprint)
 
     def _targets(self, images: Any, options: FolderOptions | None) -> Float[Tensor, "batch *image"]:
-        ink = as_ink(images, self.size, options or self.options)
-        self.keyed.model.likelihood.check("images", ink.images)
-        return ink.images.to(self.items)
+        return ink_for(self.keyed.model, images, options or self.options).images.to(self.items)
 
     def _restricted(self, label: str | int | None, item: int | None) -> KeyedMemory:
         """The memory of which only the items of a label, or a single one, can be read."""

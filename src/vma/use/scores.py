@@ -116,7 +116,7 @@ def comparable(labels: Labels) -> list[int]:
 def turned_copies(keyed: KeyedMemory, items: list[int]) -> KeyedMemory:
     """Some items, turned and mirrored in every way that their shape allows."""
     ink = keyed.memory.items[items]
-    turns = range(1, 8) if ink.shape[1] == ink.shape[2] else (1, 4, 5)
+    turns = range(1, 8) if ink.shape[-2] == ink.shape[-1] else (1, 4, 5)
     return KeyedMemory.of(keyed.model, torch.cat([turned(ink, turn) for turn in turns]))
 
 
@@ -178,7 +178,7 @@ def judge(
     own, e = own_log_p(keyed, x, samples, seed), embedded(keyed, x)
     plain = Score(
         log_p=value,
-        bits_per_pixel=-value / (math.log(2) * x.numel()),
+        bits_per_pixel=-value / (math.log(2) * math.prod(x.shape[-2:])),
         surprise=value / own,
         novel=None,
         threshold=None,

@@ -14,7 +14,7 @@ from vma.errors import InputError
 from vma.memory import Memory
 from vma.model import VMA
 from vma.storage import load_model, model_file
-from vma.use.images import as_ink, options_for
+from vma.use.images import ink_for, options_for
 from vma.use.keyed import KeyedMemory
 from vma.use.labels import as_labels
 from vma.use.memory_file import read_memory
@@ -58,18 +58,10 @@ class TrainedModel:
             options: How images become ink (see `FolderOptions`), what suits the model by default; they are kept for
                 everything asked later.
         """
-        options = options or options_for(self.config)
-        if options.colour != (self.config.channels > 1):
-            kind = (
-                "in colour: read images with colour=True"
-                if self.config.channels > 1
-                else "on ink, not colour"
-            )
-            raise InputError(f"{self.name} works {kind}.")
-        ink = as_ink(images, self.size, options)
+        ink = ink_for(self.model, images, options)
         own = ink.labels if labels is None else as_labels(labels, len(ink.images))
         keyed = KeyedMemory.of(self.model, ink.images)
-        return Recollection(keyed, own, self.fingerprint, options)
+        return Recollection(keyed, own, self.fingerprint, options or options_for(self.config))
 
     def recall(self, path: str | Path, *, options: FolderOptions | None = None) -> Recollection:
         """The memory in the file `path`, as `Recollection.save` wrote it, with this model or with another."""
