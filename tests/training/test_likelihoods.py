@@ -139,8 +139,6 @@ def test_a_model_in_colour_is_given_colours_alone(tmp_path: Path) -> None:
             ask(folder, options=wrong)
     with pytest.raises(InputError, match=r"has its colours first: give them last"):
         memory.recognise(memory.items[0])
-    with pytest.raises(InputError, match="options must be FolderOptions"):
-        model.remember(folder, options={"crop": True})
 
 
 def test_the_commands_and_figures_take_colour(
