@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 from tests.training.small import attempt, child, ending, fit, losses, mortal_attempt, small, torchrun
 from vma import VMA, InputError, Memory, load_model
+from vma.likelihoods import Drawing
 from vma.training.checkpoint import Progress, latest_progress, read_progress
 from vma.training.commands import Resume, SleepOptions, resume, run_row, sleep_command, with_sleep
 from vma.training.loop import Trainer
@@ -176,7 +177,7 @@ def test_matching_networks_are_kept_or_started_anew() -> None:
 def test_asleep_q_learns_where_its_dreams_came_from() -> None:
     """Of a model that dreams its items as they are, q(a|x) finds nearly all dreams again."""
     phase = asleep(0, 1, sleepy(warps=strength(0.0), sleep=replace(SLEEP, dreams=64)))
-    phase.dreamer.ink = lambda memory, a, noise: memory.read(a)  # type: ignore[method-assign]
+    phase.dreamer.draw = lambda memory, a, *_: Drawing(*[memory.read(a)] * 3)  # type: ignore[method-assign]
     first = phase.backward(0, 0.0)
     for update in range(150):
         phase.step(update, update, update / 150)

@@ -128,7 +128,7 @@ def decisive(settings: TrainSettings) -> dict[str, Any]:
         mine, theirs = found, usual
         for group in groups:
             mine, theirs = mine[group], theirs[group]
-        if mine[name] == theirs[name]:
+        if mine.get(name) == theirs[name]:
             del mine[name]
     return found
 
