@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from benchmarks.likelihood_study import table as likelihood_table
 from benchmarks.recipes import RECIPES, table
 from benchmarks.sleep_study import table as sleep_table
 
@@ -212,3 +213,31 @@ def test_the_documents_state_what_recognition_gave() -> None:
         rules = (task["rules"][name] for name in ("joined", "address", "proposals", "likelihood"))
         cells = [f"{100 * r['accuracy']['value']:.1f} %, {r['calibration_error']:.3f}" for r in rules]
         assert f"| {task['ways']}-way {task['shots']}-shot | {' | '.join(cells)} |" in text
+
+
+def test_the_documents_state_what_ink_in_reading_order_gave() -> None:
+    notes, text = ((ROOT / name).read_text() for name in ("docs/lab-notes.md", "README.md"))
+    for name in ("trained", "study-6000", "study-1500"):
+        found = json.loads((ROOT / f"results/likelihood-{name}.json").read_text())
+        assert likelihood_table(found["runs"]) in notes
+    for name in ("in-order-nll", "in-order-nll-soft", "in-order-nll-vae", "sleep-nll"):
+        found = json.loads((ROOT / f"results/{name}.json").read_text())
+        assert (found["samples"], found["results"]["number_of_targets"], found["classes"]) == (1000, 512, 8)
+        assert f"| {plus_minus(found['results']['nll'], 2)} |" in notes
+        assert plus_minus(found["results"]["nll"]) in text
+    for point in json.loads((ROOT / "results/in-order-classes.json").read_text())["results"]["points"]:
+        rise = plus_minus(point["rise"], 2)
+        assert f"| {point['classes']} | {plus_minus(point['nll'])} | {rise} |" in notes
+    tasks = json.loads((ROOT / "results/in-order-classify.json").read_text())["results"]["tasks"]
+    shares = " / ".join(f"{100 * task['by_address']['value']:.1f}" for task in tasks)
+    assert shares in notes
+    assert shares in text
+
+
+def test_ink_in_reading_order_costs_what_is_said() -> None:
+    step = json.loads((ROOT / "results/bench-step-in-order.json").read_text())
+    drawing = json.loads((ROOT / "results/bench-drawing.json").read_text())
+    notes = (ROOT / "docs/lab-notes.md").read_text()
+    assert f"takes {step['reading_order_cost']:.2f} times one without" in notes
+    assert f"{drawing['milliseconds']:.0f} ms for 16 images" in notes
+    assert f"{drawing['speedup_vs_naive']:.0f} times faster than the whole network" in notes
