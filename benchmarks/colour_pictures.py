@@ -2,7 +2,7 @@
 
     python -m benchmarks.colour_pictures FOLDER
     vma train glyphs-fewshot-fast --data FOLDER --data.name folder --data.folder.colour \
-        --model.likelihood categorical --minutes 6
+        --data.size 26 --model.likelihood categorical --minutes 5 --updates 10000000
 
 Every class has a character, a colour for its upper part and one for its lower part. Files are class/name.png.
 """
