@@ -105,7 +105,7 @@ def test_a_time_budget_ends_with_a_checkpoint_and_the_rate_follows_it(tmp_path: 
     assert read_progress(run.checkpoint_file).update == rows[-1]["update"] < 10**6
     assert rows[4]["rate_factor"] > 0.8  # after the warm-up
     assert rows[-1]["rate_factor"] < 0.2
-    assert rows[-2]["seconds"] < 60 * 0.03 <= rows[-1]["seconds"]
+    assert rows[-2]["seconds"] <= 1.8 <= rows[-1]["seconds"]  # 0.03 minutes; lines round to milliseconds
 
 
 def test_it_is_validated_when_that_is_due(tmp_path: Path) -> None:
