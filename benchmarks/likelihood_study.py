@@ -7,18 +7,16 @@ not seen. Several processes may share one JSON: each takes what nobody has begun
 """
 
 import json
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import torch
 import tyro
-from filelock import FileLock
 
+from benchmarks import shared_runs
 from benchmarks.sleep_study import CPU, FAR, accuracy
 from vma.bounds import decomposition, multi_sample_bound
 from vma.data.dataset import Dataset
@@ -183,23 +181,8 @@ FIGURES = {
 
 
 def table(rows: Sequence[Row]) -> str:
-    """A Markdown table of means over seeds, with standard errors where there are several."""
-    lines = [f"| way | seeds | {' | '.join(FIGURES)} |", "|---" * (2 + len(FIGURES)) + "|"]
-    for way in dict.fromkeys(row["way"] for row in rows):
-        mine = [row for row in rows if row["way"] == way]
-        cells = [
-            cell([row[name] * times for row in mine], digits) for name, times, digits in FIGURES.values()
-        ]
-        lines.append(f"| {way} | {len(mine)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def cell(values: Sequence[float], digits: int) -> str:
-    """mean ± standard error."""
-    mean = f"{np.mean(values):.{digits}f}"
-    if len(values) == 1:
-        return mean
-    return f"{mean} ± {np.std(values, ddof=1) / math.sqrt(len(values)):.{digits}f}"
+    """A Markdown table of means over seeds."""
+    return shared_runs.table(rows, FIGURES)
 
 
 def main(options: Options) -> None:
@@ -212,9 +195,9 @@ def main(options: Options) -> None:
     ways = list(WAYS)
     for seed in options.seeds:
         for way in [ways[i] for i in options.only] or ways:
-            if claim(options.path, f"{way}, seed {seed}"):
+            if shared_runs.claim(options.path, way, seed):
                 add(options, run(way, seed, options))
-    print(table(stored(options.path)["runs"]))
+    print(table(shared_runs.stored(options.path)["runs"]))
 
 
 def look(options: Options) -> None:
@@ -240,32 +223,10 @@ def about(options: Options) -> Row:
     }
 
 
-def stored(path: Path) -> Row:
-    """What the JSON holds."""
-    return json.loads(path.read_text()) if path.exists() else {"runs": []}
-
-
-def claim(path: Path, name: str) -> bool:
-    """Whether this process is to make a run: nobody else has begun it. Delete the file to begin anew."""
-    place = path.with_suffix(".begun")
-    with FileLock(f"{place}.lock"):
-        begun = place.read_text().splitlines() if place.exists() else []
-        rows = [f"{row['way']}, seed {row['seed']}" for row in stored(path)["runs"]]
-        if name in begun or name in rows:
-            return False
-        place.write_text("\n".join([*begun, name]))
-    return True
-
-
 def add(options: Options, row: Row) -> None:
-    """Add a run to the JSON: settings of every way, all runs."""
-    with FileLock(options.path.with_suffix(".lock")):
-        order = list(WAYS)
-        rows = [row, *stored(options.path)["runs"]]
-        rows.sort(key=lambda row: (order.index(row["way"]), row["seed"]))
-        settings = {way: asdict(WAYS[way]) for way in dict.fromkeys(row["way"] for row in rows)}
-        answer = {**about(options), "updates": options.updates, "runs": rows, "settings": settings}
-        write_atomically(options.path, json.dumps(answer, indent=1).encode())
+    """Add a run to the JSON, with the settings of its way."""
+    settings = {way: asdict(chosen) for way, chosen in WAYS.items()}
+    shared_runs.add(options.path, row, settings, {**about(options), "updates": options.updates})
 
 
 if __name__ == "__main__":

@@ -204,8 +204,14 @@ def reference_decoder(model: VMA, m: Tensor, z: Tensor) -> Tensor:
     if model.config.family == "mlp":
         weight = torch.cat((networks.decoder_z.weight, networks.decoder_m.weight), 1)
         both = torch.cat((z, m.flatten(1)), 1)
-        hidden = torch.relu(both @ weight.T + networks.decoder_z.bias)
-        return networks.decoder(hidden).view(len(hidden), -1, model.config.height, model.config.width)
+        h = both @ weight.T + networks.decoder_z.bias
+        for number, layer in enumerate(networks.decoder[::2]):
+            weight, inputs = layer.weight, torch.relu(h)
+            if model.config.item_layers == "all":
+                weight = torch.cat((weight, networks.decoder_skips[number].weight), 1)
+                inputs = torch.cat((inputs, m.flatten(1)), 1)
+            h = inputs @ weight.T + layer.bias
+        return h.view(len(h), -1, model.config.height, model.config.width)
     levels = pyramid(networks.item_pyramid, networks.item_first(with_channels(m)))
     return reference_upwards(networks.decoder, z, networks.context(levels[-1]), levels)
 

@@ -22,6 +22,7 @@ from vma.reads import Reads, gather, independent, straight_through
 IN_ORDER = {"likelihood": "reading-order", "context_maps": 3, "neighbourhood": (5, 3)}
 CONFIGS = {
     "mlp": small_mlp(),
+    "mlp, m in the first layer": small_mlp(item_layers="first"),
     "mlp learned": small_mlp(learned_items=4),
     "convolutional": small_convolutional(),
     "convolutional modern": small_convolutional(style="modern"),

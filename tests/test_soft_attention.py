@@ -22,9 +22,11 @@ from tests.oracles import (
 from tests.test_fast_path import Counting
 from vma import InputError, Memory, ModelConfig
 from vma.baselines import SoftAttention
+from vma.similarity import NORM_FLOOR
 
 CONFIGS = {
     "mlp": small_mlp(),
+    "mlp, m in the first layer": small_mlp(item_layers="first"),
     "mlp learned": small_mlp(learned_items=4),
     "convolutional": small_convolutional(),
     "modern": small_convolutional(style="modern", similarity="cosine"),
@@ -65,18 +67,18 @@ def test_reads_are_weighted_sums(config: ModelConfig, reads: str) -> None:
     logits = model.decode(z, model.condition(memory))[0]
     for k in range(3):
         e, query = model.key(items), model.query(z[0, k])
-        e = e / e.norm(dim=1, keepdim=True)
+        e = e / e.norm(dim=1, keepdim=True).clamp(min=NORM_FLOOR)
         query = query / query.norm() if config.similarity == "cosine" else query
         weights = torch.softmax(e @ query, 0)
         if reads == "pixels":
             m = sum(w * item for w, item in zip(weights, items, strict=True))
             wanted = conditional_logits(model, z[0, k : k + 1], m[None])
         else:
-            halves = [model.decoder.items(item[None]) for item in items]
+            halves = [model.decoder.item_halves(item[None]) for item in items]
             mixed = [
                 sum(w * h for w, h in zip(weights, scale, strict=True)) for scale in zip(*halves, strict=True)
             ]
-            wanted = model.decoder(z[0, k : k + 1], tuple(mixed))
+            wanted = model.decoder.decode(z[0, k : k + 1], tuple(mixed))
         torch.testing.assert_close(logits[k : k + 1], wanted, rtol=1e-10, atol=1e-10)
 
 

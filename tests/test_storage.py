@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,12 @@ import torch
 from safetensors.torch import save_file
 
 from tests.oracles import episode, small_convolutional, small_mlp
-from vma import VMA, InputError, ModelConfig, load_model, save_model
+from vma import VMA, InputError, Memory, ModelConfig, load_model, save_model
 from vma.cli import run
 from vma.files import write_atomically
+from vma.training.runs import Run
+
+FILES = Path(__file__).parent / "files"  # written by version 0.1.0
 
 CONFIGS = [small_mlp(), small_mlp(learned_items=3), small_mlp(tied=True, prior="flat"), small_convolutional()]
 
@@ -45,6 +49,30 @@ def test_saving_replaces_a_file_whole_or_not_at_all(tmp_path: Path, monkeypatch:
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+# What the version that wrote the file gave.
+OLD_LOG_W = [
+    [-13.909914, -14.412611, -13.517235, -13.754180],
+    [-12.427766, -9.744921, -10.914080, -13.033878],
+    [-12.919740, -13.044930, -13.862347, -9.786694],
+]
+
+
+def test_a_perceptron_of_an_older_version_is_what_it_was() -> None:
+    """Its file does not say which layers m is given to: then it was the first alone."""
+    model = load_model(FILES / "perceptron-0.1.safetensors")
+    assert isinstance(model, VMA)
+    assert model.config.item_layers == "first"
+    x = (torch.arange(48).reshape(3, 4, 4) % 3 == 0).float()
+    memory = Memory.of((torch.arange(64).reshape(4, 4, 4) % 5 == 0).float())
+    log_w = model.terms(x, memory, 4, generator=torch.Generator().manual_seed(1)).log_w
+    torch.testing.assert_close(log_w, torch.tensor(OLD_LOG_W, dtype=torch.float32), rtol=1e-5, atol=1e-5)
+
+
+def test_a_run_of_an_older_version_builds_the_model_it_had(tmp_path: Path) -> None:
+    shutil.copy(FILES / "perceptron-run-0.1.json", tmp_path / "run.json")
+    assert Run(tmp_path).settings().model == load_model(FILES / "perceptron-0.1.safetensors").config
 
 
 def test_bad_files(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from vma.similarity import similarity
 KINDS = ("vma", "vae", "soft-attention", "gmn")
 FAMILIES = ("convolutional", "mlp")
 READS = ("features", "pixels")
+ITEM_LAYERS = ("all", "first")
 STYLES = ("paper", "modern")
 PRIORS = ("learned", "flat")
 LIKELIHOODS = ("bernoulli", "reading-order", "categorical")
@@ -36,6 +37,8 @@ class ModelConfig:
         learned_items: |M| of a learned memory; 0 for a memory of raw images that is given with each call.
         item_size: Size of a learned item of the `mlp` family. A learned item of the `convolutional` family
             is shaped like an image.
+        item_layers: Layers of an `mlp` decoder that m is given to: `all`, or the `first` alone. In the
+            `convolutional` family it is all of them.
         style: `paper` (ReLU), or `modern` (GroupNorm, SiLU and residual sums; convolutional only).
         ink: Expected share of ink, at which the output starts.
         reads: What soft attention averages: `features` at every scale, or `pixels`.
@@ -61,6 +64,7 @@ class ModelConfig:
     tied: bool = False
     learned_items: int = 0
     item_size: int = 256
+    item_layers: str = "all"
     style: str = "paper"
     ink: float = 0.14
     reads: str = "features"
@@ -80,6 +84,7 @@ class ModelConfig:
         for kind, name, names in (
             ("model", self.model, KINDS),
             ("network family", self.family, FAMILIES),
+            ("item_layers", self.item_layers, ITEM_LAYERS),
             ("style", self.style, STYLES),
             ("kind of reads", self.reads, READS),
             ("prior", self.prior, PRIORS),
@@ -146,6 +151,13 @@ def paper_mlp(**changes: Any) -> ModelConfig:
         "height": 28, "width": 28, "family": "mlp", "hidden": (256, 128), "latent": 32, "ink": 0.13,
     }  # fmt: skip
     return config_from({**defaults, **changes})
+
+
+def config_of_file(values: Any) -> Any:
+    """The same values where a file is older than `item_layers`: its perceptron gave m to the first layer alone."""
+    if isinstance(values, dict) and values.get("family") == "mlp":
+        return {"item_layers": "first", **values}
+    return values
 
 
 def config_from(values: dict[str, Any]) -> ModelConfig:

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from vma.checks import as_images, as_tensor, check_shape, check_values
 from vma.errors import InputError
 
+START = 0.3  # deviation of learned items at the start (docs/lab-notes.md)
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -116,13 +118,13 @@ def per_item(name: str, values: Any, dtype: torch.dtype) -> Tensor | None:
 
 
 class LearnedMemory(nn.Module):
-    """M as a parameter: m_a ~ N(0, 1) at first, then moved by the gradient of the bound."""
+    """M as a parameter: m_a ~ N(0, START²) at first, then moved by the gradient of the bound."""
 
     def __init__(self, items: int, shape: Sequence[int]) -> None:
         super().__init__()
         if items < 1:
             raise InputError(f"A learned memory needs at least one item, not {items}.")
-        self.items = nn.Parameter(torch.randn(items, *shape))
+        self.items = nn.Parameter(START * torch.randn(items, *shape))
 
     def forward(self) -> Memory:
         """The memory as it is now; gradients flow to the parameter."""

@@ -7,7 +7,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from vma.config import ModelConfig, config_from
+from vma.config import ModelConfig, config_from, config_of_file
 from vma.errors import InputError
 from vma.files import write_atomically
 from vma.models import GenerativeModel, build_model
@@ -61,7 +61,7 @@ def read_config(path: Path, header: dict[str, str]) -> ModelConfig:
     if not version.isdecimal() or int(version) > VERSION:
         raise InputError(f"{path} has format version {version!r}, newer than this vma reads: update vma.")
     try:
-        return config_from(msgspec.json.decode(header.get("config", "")))
+        return config_from(config_of_file(msgspec.json.decode(header.get("config", ""))))
     except msgspec.DecodeError:
         raise InputError(f"{path} has no readable configuration: it is damaged.") from None
 

@@ -21,7 +21,7 @@ from vma.networks.features import Output
 from vma.networks.initialisation import fill_bias, linear
 from vma.networks.layers import Finish, convolution
 from vma.networks.maps import Maps, Outputs, planes
-from vma.networks.mlp import perceptron
+from vma.networks.mlp import MLPItemDecoder, perceptron
 
 
 def encoder(config: ModelConfig, shape: tuple[int, ...], outputs: int, scale: float = 1.0) -> nn.Module:
@@ -102,37 +102,14 @@ class ConvolutionalItemDecoder(nn.Module):
         self.context = head(config, config.latent)
         self.decoder = Decoder(config, output)
 
-    def items(self, m: Float[Tensor, "items *image"]) -> tuple[Tensor, ...]:
+    def item_halves(self, m: Float[Tensor, "items *image"]) -> tuple[Tensor, ...]:
         """m's half of every layer."""
         levels = self.item_pyramid(self.item_first(planes(m)))
         return self.decoder.item(self.context(levels[-1]), levels)
 
-    def forward(self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]) -> Outputs:
-        """The output's maps; `item` as from `items()`, one row per read."""
+    def decode(self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]) -> Outputs:
+        """The output's maps, of z and m's halves, one row per read."""
         return self.decoder(z, item)
-
-
-class MLPItemDecoder(nn.Module):
-    """p(x|m,z) of `MLPNetworks`, by itself."""
-
-    def __init__(self, config: ModelConfig, output: Output) -> None:
-        super().__init__()
-        self.config = config
-        sizes = (*config.hidden[::-1], output.maps * config.height * config.width)
-        item = math.prod(config.item_shape)
-        self.decoder_z = linear(config.latent, sizes[0], shared=item)
-        self.decoder_m = linear(item, sizes[0], shared=config.latent, bias=False)
-        self.decoder = perceptron(sizes)
-        fill_bias(self.decoder[-1], output.bias)
-
-    def items(self, m: Float[Tensor, "items *item"]) -> tuple[Tensor, ...]:
-        """m's half of the first layer."""
-        return (self.decoder_m(m.flatten(1)),)
-
-    def forward(self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]) -> Outputs:
-        """The output's maps; `item` as from `items()`, one row per read."""
-        maps = self.decoder(torch.relu(self.decoder_z(z) + item[0]))
-        return maps.unflatten(1, (-1, self.config.height, self.config.width))
 
 
 def item_decoder(config: ModelConfig, output: Output) -> ConvolutionalItemDecoder | MLPItemDecoder:

@@ -65,7 +65,7 @@ class SoftAttention(LatentModel[KeysAndValues]):
         memory = self.memory(memory)
         keys = self.similarity.keys(self.key(memory.items))
         features = self.config.reads == "features"
-        values = self.decoder.items(memory.items) if features else (memory.items,)
+        values = self.decoder.item_halves(memory.items) if features else (memory.items,)
         return KeysAndValues(keys, values, memory.mask)
 
     def weights(self, z: Float[Tensor, "*batch latent"], condition: KeysAndValues) -> AddressDistribution:
@@ -96,5 +96,5 @@ class SoftAttention(LatentModel[KeysAndValues]):
         flat = z.flatten(0, 1)
         weights = self.weights(flat, condition).log_probs.exp()
         read = tuple(torch.tensordot(weights, value, dims=1) for value in condition.values)
-        item = read if self.config.reads == "features" else self.decoder.items(read[0])
-        return self.decoder(flat, item).unflatten(0, z.shape[:2])
+        item = read if self.config.reads == "features" else self.decoder.item_halves(read[0])
+        return self.decoder.decode(flat, item).unflatten(0, z.shape[:2])

@@ -21,14 +21,18 @@ from vma.training.settings import NEVER, DataSettings, TrainSettings
 TRAINING_SHARE = 0.75  # of a budget; the rest is for the evaluation
 TINY_UPDATES = 3  # awake
 DECISIVE = (
-    "model", "data", "episode", "optimiser", "sleep", "warps", "warp_awake", "blind", "samples",
-    "estimator", "latent_gradient", "updates", "minutes", "seed",
+    "model", "data", "episode", "optimiser", "sleep", "warps", "warp_awake", "blind", "address_after",
+    "samples", "estimator", "latent_gradient", "updates", "minutes", "seed",
 )  # fmt: skip
 # Settings that came later: where they have their defaults, runs made before are still the same runs.
 ADDED = (
-    *(("model", name) for name in ("likelihood", "context_maps", "neighbourhood", "levels", "channels")),
+    *(
+        ("model", name)
+        for name in ("item_layers", "likelihood", "context_maps", "neighbourhood", "levels", "channels")
+    ),
     ("data", "folder", "colour"),
     ("blind",),
+    ("address_after",),
 )
 
 
@@ -99,6 +103,7 @@ def tiny(settings: TrainSettings) -> TrainSettings:
             episode, classes=min(2, episode.classes), targets=2, shots=min(2, episode.shots), episodes=1
         ),
         sleep=replace(settings.sleep, dreams=2, classes=(), shots=0),
+        address_after=min(1, settings.address_after),
         samples=min(2, settings.samples), updates=round(TINY_UPDATES / (1 - settings.sleep.share)), minutes=0.0,
         log_every=1, validate_every=3, picture_minutes=0.0,
     )  # fmt: skip

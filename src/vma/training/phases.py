@@ -102,7 +102,10 @@ class Awake(Phase):
 
     def backward(self, update: int, done: float) -> Float[Tensor, "metrics"]:
         """The mean gradient of the episodes of an update, one after the other, so that activations are freed."""
-        return torch.stack([self.episode(number, done) for number in self.episodes(update)]).mean(0)
+        figures = torch.stack([self.episode(number, done) for number in self.episodes(update)]).mean(0)
+        if update < self.settings.address_after:
+            hold_addresses(self.model)
+        return figures
 
     def episodes(self, update: int) -> range:
         """The numbers of an update's episodes."""
@@ -124,6 +127,14 @@ class Awake(Phase):
         (loss / settings.episode.episodes).backward()
         beside = [dream_means(recalled)] if settings.sleep.beside else []
         return torch.cat([episode_means(estimate), *beside])
+
+
+def hold_addresses(model: GenerativeModel) -> None:
+    """∇ ← 0 for q(a|x) and p(a): this update leaves them as they are."""
+    assert isinstance(model, VMA)
+    for parameter in model.addressing.parameters():
+        if parameter.grad is not None:
+            parameter.grad.zero_()
 
 
 class Objective(nn.Module):

@@ -43,6 +43,7 @@ def learned(items: int) -> TrainSettings:
     return replace(
         LEARNED,
         model=replace(PAPER_MLP, learned_items=items),
+        address_after=300,
         description=f"MNIST, learned |M| = {items}: the paper's KL_a is 2.5 ± 0.3 nats (Figure 2B)",
     )
 
@@ -205,15 +206,15 @@ def in_order(settings: TrainSettings) -> TrainSettings:
     )
 
 
-def fast_recall(settings: TrainSettings) -> TrainSettings:
-    """Recall for a small budget: the paper's networks with a higher rate, warm-up, decay and averaged weights.
+def fast_perceptron(settings: TrainSettings, rate: float, updates: int) -> TrainSettings:
+    """MNIST for a small budget: the paper's networks with a higher rate, warm-up, decay and averaged weights.
 
     Muon is not used here: it taught z to explain the digits before the address could (lab notes).
     """
     return replace(
         settings,
-        optimiser=replace(FAST_OPTIMISER, name="adam", rate=1e-3, beta2=0.999),
-        updates=10_000,
+        optimiser=replace(FAST_OPTIMISER, name="adam", rate=rate, beta2=0.999),
+        updates=updates,
         description=f"{settings.description}; here for a small budget",
     )
 
@@ -221,12 +222,13 @@ def fast_recall(settings: TrainSettings) -> TrainSettings:
 def named() -> dict[str, TrainSettings]:
     """All presets, each knowing its name."""
     presets = {**MNIST, **LEARNED_OMNIGLOT, **FEW_SHOT_OMNIGLOT, **GMN, **GLYPHS}
-    for name in [*FEW_SHOT_OMNIGLOT, "gmn-vma", "gmn-vae", *GLYPHS]:
+    for name in [*FEW_SHOT_OMNIGLOT, *GMN, *GLYPHS]:
         presets[f"{name}-fast"] = fast(presets[name])
     for name in [*FEW_SHOT_OMNIGLOT, "gmn-vma", *GLYPHS]:
         presets[f"{name}-in-order"] = in_order(presets[f"{name}-fast"])
-    for name in [name for name in MNIST if "recall" in name]:
-        presets[f"{name}-fast"] = fast_recall(presets[name])
+    for name, settings in MNIST.items():
+        rate, updates = (3e-3, 24_000) if settings.episode.kind == "recall" else (1e-3, 30_000)
+        presets[f"{name}-fast"] = fast_perceptron(settings, rate, updates)
     return {name: replace(settings, preset=name) for name, settings in presets.items()}
 
 

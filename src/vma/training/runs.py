@@ -16,6 +16,7 @@ import torch
 from filelock import FileLock, Timeout
 
 import vma
+from vma.config import config_of_file
 from vma.errors import InputError, unknown_name
 from vma.files import remove_partial_files, write_atomically
 from vma.training.settings import TrainSettings
@@ -81,7 +82,10 @@ class Run:
                 f"{self.settings_file} was written by a newer vma (version {record.get('version')}, this one "
                 f"reads up to {VERSION}): update vma."
             )
-        return settings_from(record.get("settings", {}))
+        values = record.get("settings", {})
+        if isinstance(values, dict) and "model" in values:
+            values = {**values, "model": config_of_file(values["model"])}
+        return settings_from(values)
 
     def record(self) -> dict[str, Any]:
         """What run.json holds."""

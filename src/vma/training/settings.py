@@ -193,6 +193,8 @@ class TrainSettings:
         warps: What the matching networks see of an image in training, asleep and, if `warp_awake`, awake.
         warp_awake: Whether the matching networks see warped images while awake too.
         blind: How many targets are blind, for the likelihood `reading-order`.
+        address_after: Updates after which q(a|x) and p(a) begin to learn. A learned memory needs some: until the
+            decoder knows the mean image, whichever item resembles it is the best for every x, and a few take all.
         samples: K.
         estimator: Gradient estimator.
         latent_gradient: `pathwise` or `dreg`.
@@ -218,6 +220,7 @@ class TrainSettings:
     warps: WarpSettings = field(default_factory=WarpSettings)
     warp_awake: bool = False
     blind: BlindSettings = field(default_factory=BlindSettings)
+    address_after: int = 0
     samples: int = 4
     estimator: str = "vimco"
     latent_gradient: str = "pathwise"
@@ -242,6 +245,8 @@ class TrainSettings:
             raise unknown_name("latent gradient", self.latent_gradient, LATENT_GRADIENTS)
         if self.model.model != "vma" and (self.sleep.any or self.warp_awake):
             raise InputError(f"The model {self.model.model!r} has no address to dream of: leave sleep out.")
+        if self.model.model != "vma" and self.address_after:
+            raise InputError(f"The model {self.model.model!r} has no address: leave address_after out.")
         if self.model.likelihood != "reading-order" and self.blind.any:
             raise InputError(
                 f"The pixels of the likelihood {self.model.likelihood!r} see no others, so no target is blind: "
@@ -251,10 +256,12 @@ class TrainSettings:
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
         if (
-            min(self.minutes, self.picture_minutes, self.seed, self.threads) < 0
+            min(self.minutes, self.picture_minutes, self.seed, self.threads, self.address_after) < 0
             or self.checkpoint_minutes <= 0
         ):
-            raise InputError("Times, seed and threads must not be negative, and checkpoint_minutes not 0.")
+            raise InputError(
+                "Times, seed, threads and address_after must not be negative, and checkpoint_minutes not 0."
+            )
 
     @property
     def length(self) -> int:

@@ -1,0 +1,159 @@
+"""The campaign: every run behind the reproduction of the paper, as a queue that any number of processes share.
+
+    python -m benchmarks.campaign runs --data DATA            # in as many terminals as there are cores
+    python -m benchmarks.campaign runs --table                # what is planned, and how far it is
+
+Each process takes the first run that is not complete and that nobody is training, resumes it where it was cut, and
+goes on to the next. Every run has one thread.
+"""
+
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from vma.reproduce.training import is_trained
+from vma.training.checkpoint import latest_progress
+from vma.training.runs import Run
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run of the campaign.
+
+    Attributes:
+        name: Name of its folder.
+        arguments: What `vma train` is given, but for the folder: preset and overrides.
+        hours: Core-hours that it was expected to take.
+        purpose: What it is for.
+    """
+
+    name: str
+    arguments: str
+    hours: float
+    purpose: str
+
+
+def seeds(name: str, arguments: str, hours: float, purpose: str) -> list[Planned]:
+    """The same run with three seeds."""
+    return [Planned(f"{name}-s{seed}", f"{arguments} --seed {seed}", hours, purpose) for seed in range(3)]
+
+
+ONE_ITEM_SIZE = "--episode.classes 8 --episode.shots 4 --episode.targets 4 --episode.episodes 1"
+SHORT = "--updates 3000 --sleep.share 0"
+PLAN = [
+    Planned("recall-256", "mnist-recall-fast", 0.15, "Figure 2A; 2048 test digits"),
+    *seeds("learned-256", "mnist-learned-256-fast", 0.15, "Figure 2B"),
+    *seeds("mnist-vae", "mnist-vae-fast", 0.07, "Figure 2B's baseline"),
+    *(
+        Planned(f"learned-{size}", f"mnist-learned-{size}-fast", 0.2, "Figure 2B, sizes of M")
+        for size in (64, 128, 512, 1024)
+    ),
+    *seeds("recall-512", "mnist-recall-512-fast", 0.2, "how often the optimum is found"),
+    *seeds("recall-1024", "mnist-recall-1024-fast", 0.3, "how often the optimum is found"),
+    Planned(
+        "recall-256-first", "mnist-recall-fast --model.item-layers first", 0.15, "m in the first layer alone"
+    ),
+    Planned("fewshot-4", "omniglot-fewshot-4-fast", 0.7, "Figures 3, 4, 5, classification"),
+    Planned("vae", "omniglot-vae-fast", 0.3, "Figure 5A's and 5B's baseline"),
+    Planned("soft", f"omniglot-soft-fast {ONE_ITEM_SIZE}", 0.5, "Figure 5A's baseline, episodes as VMA's"),
+    Planned("soft-2x16", "omniglot-soft-fast", 1.2, "Figure 5A's baseline, episodes as in the paper"),
+    *(
+        Planned(f"fewshot-{shots}", f"omniglot-fewshot-{shots}-fast", 0.7, "Figures 4B, 5B, supplement")
+        for shots in (1, 16, 8)
+    ),
+    Planned("gmn-vma", "gmn-vma-fast", 0.7, "Table 1"),
+    Planned("gmn-gmn", "gmn-gmn-fast", 1.5, "Table 1"),
+    *seeds("control", f"omniglot-fewshot-4-fast {SHORT}", 0.15, "controls: the reference"),
+    *seeds("flat-prior", f"omniglot-fewshot-4-fast {SHORT} --model.prior flat", 0.15, "controls"),
+    *seeds(
+        "inner-product", f"omniglot-fewshot-4-fast {SHORT} --model.similarity inner-product", 0.15, "controls"
+    ),
+    *seeds("cosine", f"omniglot-fewshot-4-fast {SHORT} --model.similarity cosine", 0.15, "controls"),
+    *seeds(
+        "32-classes",
+        f"omniglot-fewshot-4-fast {SHORT} --episode.classes 32 --episode.targets 1",
+        0.2,
+        "controls",
+    ),
+    Planned(
+        "in-order-long",
+        "omniglot-fewshot-4-in-order --model.context-maps 32 --updates 60000",
+        6.0,
+        "the best",
+    ),
+    Planned("bernoulli-long", "omniglot-fewshot-4-fast --updates 60000", 5.0, "the best"),
+]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The queue.
+
+    Attributes:
+        runs: Folder of the campaign's runs.
+        data: Folder with the data files.
+        table: Show the plan instead of training.
+    """
+
+    runs: Annotated[Path, tyro.conf.Positional]
+    data: Path | None = None
+    table: bool = False
+
+
+def table(runs: Path) -> str:
+    """The plan as a Markdown table, with how far each run is."""
+    lines = ["| run | `vma train ...` | core-hours planned | for | done |", "|---|---|---|---|---|"]
+    for each in PLAN:
+        lines.append(
+            f"| {each.name} | `{each.arguments}` | {each.hours:.2f} | {each.purpose} | "
+            f"{state(Run(runs / each.name))} |"
+        )
+    return "\n".join(lines)
+
+
+def state(run: Run) -> str:
+    """How far a run is."""
+    if not run.checkpoint_file.exists():
+        return "no"
+    progress = latest_progress(run)
+    return f"{progress.update} updates, {progress.seconds / 3600:.2f} h" + (
+        "" if is_trained(run) else " so far"
+    )
+
+
+def train(each: Planned, options: Options) -> bool:
+    """Start a run or go on with it, in a process of its own; whether that ended well."""
+    folder = options.runs / each.name
+    what = ["--resume", str(folder)] if Run(folder).settings_file.exists() else shlex.split(each.arguments)
+    place = [] if what[0] == "--resume" else ["--folder", str(folder), "--threads", "1"]
+    data = ["--data", str(options.data)] if options.data else []
+    print(f"{each.name}: {' '.join(what)}", flush=True)
+    command = [sys.executable, "-m", "vma", "train", *what, *place, *data]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def main(options: Options) -> None:
+    """Train what is not complete, or show the plan."""
+    if options.table:
+        print(table(options.runs))
+        return
+    tried: set[str] = set()  # a run that fails is not tried for ever
+    while waiting := [
+        each for each in PLAN if each.name not in tried and is_free(Run(options.runs / each.name))
+    ]:
+        if not train(waiting[0], options) and is_free(Run(options.runs / waiting[0].name)):
+            tried.add(waiting[0].name)
+
+
+def is_free(run: Run) -> bool:
+    """Whether a run is to be trained, and nobody is at it."""
+    return not is_trained(run) and not run.is_locked()
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options, description=__doc__))
