@@ -51,7 +51,7 @@ PLAN = [
     *seeds("mnist-vae", "mnist-vae-fast", 0.07, "Figure 2B's baseline"),
     *(
         Planned(f"learned-{size}", f"mnist-learned-{size}-fast", 0.2, "Figure 2B, sizes of M")
-        for size in (64, 128, 512, 1024)
+        for size in (64, 1024, 512, 128)
     ),
     *seeds("recall-512", "mnist-recall-512-fast", 0.2, "how often the optimum is found"),
     *seeds("recall-1024", "mnist-recall-1024-fast", 0.3, "how often the optimum is found"),
@@ -65,6 +65,10 @@ PLAN = [
     *(
         Planned(f"fewshot-{shots}", f"omniglot-fewshot-{shots}-fast", 0.7, "Figures 4B, 5B, supplement")
         for shots in (1, 16, 8)
+    ),
+    Planned("omniglot28-vae", "omniglot28-vae-fast --data.name omniglot28-stand-in", 0.3, "Omniglot 28×28"),
+    Planned(
+        "omniglot28-256", "omniglot28-learned-256-fast --data.name omniglot28-stand-in", 1.0, "Omniglot 28×28"
     ),
     Planned("gmn-vma", "gmn-vma-fast", 0.7, "Table 1"),
     Planned("gmn-gmn", "gmn-gmn-fast", 1.5, "Table 1"),

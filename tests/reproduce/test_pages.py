@@ -88,6 +88,53 @@ def test_what_was_not_run_is_named(tmp_path: Path) -> None:
     assert "`fig5a-classes`," not in text.split("\n\n")[2]
 
 
+def write_verdicts(folder: Path, **changes: str) -> None:
+    verdict = {
+        "claim": "it recalls digits", "experiment": "fig2a-recall", "row": "KL_z at the end of training",
+        "verdict": "partly", "because": "the run | was short", **changes,
+    }  # fmt: skip
+    (folder / "verdicts.json").write_text(json.dumps([verdict]))
+
+
+def test_verdicts_open_the_page_with_the_numbers_of_their_rows(tmp_path: Path) -> None:
+    folder = results(tmp_path, ["fig2a-recall"])
+    write_verdicts(folder)
+    report_command(folder, tmp_path / "report.html", tmp_path / "results.md")
+    rows = [Row(**values) for values in read_collection(folder / "fig2a-recall.json").record["rows"]]
+    decides = next(each for each in rows if each.what == "KL_z at the end of training")
+    line = (tmp_path / "results.md").read_text().split("\n")[7]
+    assert line.startswith(
+        f"| it recalls digits | {decides.paper} | [{shown(decides)}](results/{decides.answer})"
+    )
+    assert "**partly** | the run \\| was short | `vma reproduce fig2a-recall` |" in line
+    page = Links((tmp_path / "report.html").read_text())
+    assert "the run | was short" in page.words
+    assert page.words.index("it recalls digits") < page.words.index("The paper:")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"row": "KL_y"}, "KL_z at the end of training"),
+        ({"verdict": "proven"}, r"verdicts\.json cannot be read"),
+    ],
+)
+def test_verdicts_on_what_was_not_measured_are_refused(
+    changes: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    folder = results(tmp_path, ["fig2a-recall"])
+    write_verdicts(folder, **changes)
+    with pytest.raises(InputError, match=said):
+        report_command(folder, tmp_path / "report.html", tmp_path / "results.md")
+
+
+def test_a_verdict_waits_for_its_experiment(tmp_path: Path) -> None:
+    folder = results(tmp_path, ["fig5a-classes"])
+    write_verdicts(folder)
+    report_command(folder, tmp_path / "report.html", tmp_path / "results.md")
+    assert "it recalls digits" not in (tmp_path / "results.md").read_text()
+
+
 def test_a_tiny_run_is_no_result(tmp_path: Path) -> None:
     collection(tmp_path, "fig5a-classes", tiny=True)
     with pytest.raises(InputError, match=r"fig5a-classes\.json was made with --tiny"):

@@ -13,6 +13,7 @@ from vma.files import write_atomically
 from vma.report.page import data_uri
 from vma.reproduce.registry import EXPERIMENTS
 from vma.reproduce.rows import Row, circumstances, shown, training
+from vma.reproduce.verdicts import Verdict, deciding_row, read_verdicts
 from vma.reproduce.work import read_collection
 
 
@@ -43,12 +44,23 @@ class Section:
     picture: Path
 
 
+@dataclass(frozen=True)
+class Judged:
+    """A verdict, with the row and the section that it is about."""
+
+    verdict: Verdict
+    row: Row
+    section: Section
+
+
 def write_pages(results: Path, out: Path, markdown: Path) -> list[Path]:
     """Write both pages from the collections in the folder `results`; returns their paths."""
     found = sections(results)
+    verdicts = judged(read_verdicts(results), found)
     missing = [name for name in EXPERIMENTS if name not in {each.record["experiment"] for each in found}]
     for path, template in ((out, "template.html"), (markdown, "template.md")):
-        write_atomically(path, render(template, found, missing, path.absolute().parent).encode())
+        text = render(template, path.absolute().parent, sections=found, missing=missing, verdicts=verdicts)
+        write_atomically(path, text.encode())
     return [out, markdown]
 
 
@@ -81,8 +93,18 @@ def pivot_of(rows: list[Row]) -> Pivot | None:
     return Pivot(columns, {name: [places.get((name, column)) for column in columns] for name in names})
 
 
-def render(template: str, found: list[Section], missing: list[str], folder: Path) -> str:
-    """A page as text; links are relative to `folder`, where the page will be."""
+def judged(verdicts: list[Verdict], found: list[Section]) -> list[Judged]:
+    """Every verdict on an experiment that was run, with the row that decides."""
+    places = {each.record["experiment"]: each for each in found}
+    return [
+        Judged(verdict, deciding_row(verdict, [Row(**row) for row in place.record["rows"]]), place)
+        for verdict in verdicts
+        if (place := places.get(verdict.experiment))
+    ]
+
+
+def render(template: str, folder: Path, **values: Any) -> str:
+    """A page of these values as text; links are relative to `folder`, where the page will be."""
     environment = Environment(
         autoescape=template.endswith(".html"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -96,4 +118,4 @@ def render(template: str, found: list[Section], missing: list[str], folder: Path
         "embedded": lambda path: data_uri(Path(path).read_bytes()),
     }
     source = files("vma.reproduce").joinpath(template).read_text(encoding="utf-8")
-    return environment.from_string(source).render(sections=found, missing=missing)
+    return environment.from_string(source).render(**values)

@@ -177,7 +177,7 @@ FAST_UPDATES = 10_000  # awake
 def fast(settings: TrainSettings) -> TrainSettings:
     """The same for a small budget: 32 maps, modern layers, Muon, DReG, warm-up and decay, averaged weights.
 
-    A model with addresses then sleeps, so that q(a|x) becomes as good as the model behind it.
+    A model that reads raw items then sleeps, so that q(a|x) becomes as good as the model behind it.
     """
     quick = replace(
         settings,
@@ -187,7 +187,8 @@ def fast(settings: TrainSettings) -> TrainSettings:
         updates=FAST_UPDATES,
         description=f"{settings.description}; here for a small budget, with 32 maps",
     )
-    return with_sleep(quick) if settings.model.model == "vma" else quick
+    reads_raw_items = settings.model.model == "vma" and not settings.model.learned_items
+    return with_sleep(quick) if reads_raw_items else quick
 
 
 def with_sleep(settings: TrainSettings) -> TrainSettings:
@@ -222,9 +223,9 @@ def fast_perceptron(settings: TrainSettings, rate: float, updates: int) -> Train
 def named() -> dict[str, TrainSettings]:
     """All presets, each knowing its name."""
     presets = {**MNIST, **LEARNED_OMNIGLOT, **FEW_SHOT_OMNIGLOT, **GMN, **GLYPHS}
-    for name in [*FEW_SHOT_OMNIGLOT, *GMN, *GLYPHS]:
+    for name in [*LEARNED_OMNIGLOT, *FEW_SHOT_OMNIGLOT, *GMN, *GLYPHS]:
         presets[f"{name}-fast"] = fast(presets[name])
-    for name in [*FEW_SHOT_OMNIGLOT, "gmn-vma", *GLYPHS]:
+    for name in [*LEARNED_OMNIGLOT, *FEW_SHOT_OMNIGLOT, "gmn-vma", *GLYPHS]:
         presets[f"{name}-in-order"] = in_order(presets[f"{name}-fast"])
     for name, settings in MNIST.items():
         rate, updates = (3e-3, 24_000) if settings.episode.kind == "recall" else (1e-3, 30_000)
