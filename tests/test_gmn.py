@@ -20,6 +20,7 @@ from tests.test_fast_path import Counting
 from vma import ESTIMATORS, BoundTerms, InputError, Memory, ModelConfig, elbo
 from vma.baselines import GenerativeMatchingNetwork
 from vma.baselines.matching import Controller
+from vma.baselines.published import Query, Section
 from vma.latents import DiagonalGaussian
 from vma.similarity import NORM_FLOOR
 
@@ -280,3 +281,98 @@ def test_bad_input() -> None:
         GenerativeMatchingNetwork(small_mlp(learned_items=3))
     with pytest.raises(InputError, match="hops and prior_hops must be at least 1, not 0 and 1"):
         GenerativeMatchingNetwork(small_mlp(), hops=0)
+
+
+# --- the layers of its public code -------------------------------------------------------------------------
+
+PUBLISHED = ModelConfig(
+    model="gmn", style="published", height=28, width=28, hidden=(7,), latent=4, matching=6,
+    similarity="inner-product",
+)  # fmt: skip
+
+
+def normed(layer: torch.nn.Module, v: torch.Tensor) -> torch.Tensor:
+    """g W/‖W‖ v + b, written out."""
+    return layer.gain * (layer.weight @ v) / layer.weight.square().sum().sqrt() + layer.bias
+
+
+def rectified(p: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return y.clamp(min=0) + p * y.clamp(max=0)
+
+
+def published_match(
+    controller: Controller, f: Query, psi: list[torch.Tensor], query: torch.Tensor
+) -> torch.Tensor:
+    """[r, h] for one query, as the public code has it."""
+    match, slope = controller.key
+    keys = [controller.pseudo_key, *(rectified(slope.weight, match(item)) for item in psi)]
+    psi, h, cell = [controller.pseudo_input, *psi], controller.start, controller.cell
+    for _ in range(controller.hops):
+        strength = normed(f.strength, h).clamp(1e-10, 10.0)
+        e = normed(f.query, torch.cat((query, h)))
+        a = torch.stack([strength[0] * (g @ e) for g in keys]).softmax(0)
+        r = sum(weight * item for weight, item in zip(a, psi, strict=True))
+        reset, keep = torch.sigmoid(cell.gates(torch.cat((r, h, h)))).chunk(2)
+        new = rectified(cell.prelu.weight, normed(cell.candidate, torch.cat((r, h, reset * h))))
+        h = keep * h + (1 - keep) * new
+    return torch.cat((r, h))
+
+
+def test_matching_is_that_of_the_public_code() -> None:
+    model = GenerativeMatchingNetwork(PUBLISHED, hops=2).requires_grad_(False)
+    make_louder(model)
+    for f in (model.prior_query, model.recognition_query, model.likelihood_query):
+        f.strength.bias.data.fill_(0.7)  # else it is at its floor, and nothing is matched
+    x, items = bits(2, 28, 28), bits(3, 28, 28)
+    condition, z = model.condition(Memory.of(items)), torch.randn(2, 1, 4)
+    own, psi = model.features(x), [model.features(item[None])[0] for item in items]
+    q = model.posterior(x, condition)
+    maps = model.decode(z, condition)
+    for b in range(2):
+        read = published_match(model.shared_controller, model.recognition_query, psi, own[b])
+        wanted = model.recognition_head(torch.cat((own[b], read)))
+        torch.testing.assert_close(q.mean[b], wanted[:4], rtol=1e-10, atol=1e-10)
+        read = published_match(model.shared_controller, model.likelihood_query, psi, z[b, 0])
+        torch.testing.assert_close(maps[b], model.decoder(torch.cat((z[b, 0], read))[None]))
+    read = published_match(model.prior_controller, model.prior_query, psi, torch.zeros(0))
+    hidden, slope, last = model.prior_head
+    wanted = last(rectified(slope.weight, normed(hidden, read)))
+    torch.testing.assert_close(model.prior(condition).mean[0], wanted[:4], rtol=1e-10, atol=1e-10)
+
+
+def test_sections_have_the_sizes_of_the_public_code() -> None:
+    model = GenerativeMatchingNetwork(PUBLISHED)
+    assert (model.shared_controller.hops, model.prior_controller.hops) == (1, 1)
+    h, shapes = bits(1, 28, 28), []
+    for layer in model.features:
+        h = layer(h)
+        shapes.append(tuple(h.shape[1:]))
+    assert shapes == [(1, 28, 28), (16, 13, 13), (32, 6, 6), (32, 3, 3), (288,)]
+    h, shapes = torch.randn(1, 4 + 288 + 7), []
+    for layer in model.decoder:
+        h = layer(h)
+        shapes.append(tuple(h.shape[1:]))
+    assert shapes == [(288,), (32, 3, 3), (32, 6, 6), (16, 13, 13), (16, 28, 28), (1, 28, 28)]
+
+
+@pytest.mark.parametrize("down", [True, False])
+def test_a_section_is_a_layer_a_residual_block_and_a_shortcut(down: bool) -> None:
+    section, h = Section(2, 3, kernel=3, block=2, down=down), torch.randn(1, 2, 9, 9)
+    y = section.layer(h)
+    y = rectified(section.first.weight[:, None, None], y)
+    kernel = section.block.gain * section.block.weight / section.block.weight.norm()
+    wide = torch.nn.functional.pad(y, (0, 1, 0, 1))  # an even kernel is padded at its end
+    y = rectified(section.last.weight[:, None, None], y + torch.nn.functional.conv2d(wide, kernel))
+    mixed = torch.einsum("oi,bihw->bohw", section.shortcut.weight[:, :, 0, 0], h)
+    mixed = section.shortcut.gain * mixed / section.shortcut.weight.norm()
+    beside = section(h) - y
+    if down:
+        torch.testing.assert_close(beside[0, :, 1, 2], mixed[0, :, 2:5, 4:7].mean((1, 2)))
+    else:
+        assert beside.shape == (1, 3, 19, 19)
+        torch.testing.assert_close(beside[0, :, 9, 9], mixed[0, :, 4, 4])  # the centre stays the centre
+
+
+def test_only_gmn_has_published_layers() -> None:
+    with pytest.raises(InputError, match="that of the model 'gmn' with images of 28x28 pixels"):
+        ModelConfig(style="published")

@@ -12,7 +12,7 @@ KINDS = ("vma", "vae", "soft-attention", "gmn")
 FAMILIES = ("convolutional", "mlp")
 READS = ("features", "pixels")
 ITEM_LAYERS = ("all", "first")
-STYLES = ("paper", "modern")
+STYLES = ("paper", "modern", "published")
 PRIORS = ("learned", "flat")
 LIKELIHOODS = ("bernoulli", "reading-order", "categorical")
 CHANNELS = (1, 3)
@@ -39,7 +39,8 @@ class ModelConfig:
             is shaped like an image.
         item_layers: Layers of an `mlp` decoder that m is given to: `all`, or the `first` alone. In the
             `convolutional` family it is all of them.
-        style: `paper` (ReLU), or `modern` (GroupNorm, SiLU and residual sums; convolutional only).
+        style: `paper` (ReLU), `modern` (GroupNorm, SiLU and residual sums; convolutional only), or `published`
+            (of `gmn` alone: the layers of its public code, for 28×28 pixels).
         ink: Expected share of ink, at which the output starts.
         reads: What soft attention averages: `features` at every scale, or `pixels`.
         likelihood: p(x|m,z): `bernoulli` (the paper's: black and white, independent pixels), `reading-order`
@@ -116,6 +117,8 @@ class ModelConfig:
             raise InputError(
                 f"neighbourhood must list odd widths of at least 3, one for each layer, not {self.neighbourhood}."
             )
+        if self.style == "published" and (self.model, *self.image_shape) != ("gmn", 28, 28):
+            raise InputError("style='published' is that of the model 'gmn' with images of 28x28 pixels.")
         if self.family == "convolutional":
             self.check_convolutional()
         elif self.tied and self.learned_items:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from vma.baselines import published
 from vma.baselines.latent_model import LatentModel, without_score
 from vma.baselines.matching import Controller, Entries, query_network
 from vma.baselines.networks import decoder, features
@@ -21,6 +22,8 @@ from vma.memory import Memory, choose_memory
 from vma.model import blind_targets
 from vma.networks.mlp import HEAD_SCALE, perceptron
 from vma.similarity import similarity
+
+HOPS = 4  # passes over the set
 
 
 @dataclass(frozen=True)
@@ -48,31 +51,41 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
 
     As in the original, ψ is one network for the items and for x as a query; recognition and likelihood share
     a controller, the prior has its own, and both have a pseudo-input: X may be empty, and a `memory` left out
-    is. In place of its residual networks are the layers of the configured family, and |h| is the first of
-    `hidden`.
+    is. In place of its residual networks are the layers of the configured family; with `style="published"`, those
+    of its public code (`vma.baselines.published`). |h| is the first of `hidden`.
 
     Args:
         config: The model; `tied` and `prior` say nothing here.
-        hops: Passes over the set in recognition and likelihood.
+        hops: Passes over the set in recognition and likelihood; by default 4, and 1 if `published`.
         prior_hops: Passes over the set in the prior.
     """
 
-    def __init__(self, config: ModelConfig | None = None, hops: int = 4, prior_hops: int = 1) -> None:
+    def __init__(
+        self, config: ModelConfig | None = None, hops: int | None = None, prior_hops: int = 1
+    ) -> None:
         super().__init__()
         self.config = config = config or ModelConfig()
+        as_published = config.style == "published"
+        hops = (1 if as_published else HOPS) if hops is None else hops
         check_gmn(config, hops, prior_hops)
         state, latent, matching = config.hidden[0], config.latent, config.matching
-        self.features, size = features(config)
-        kind = similarity(config.similarity)
-        self.prior_controller = Controller(size, state, matching, kind, prior_hops)
-        self.shared_controller = Controller(size, state, matching, kind, hops)
-        self.prior_query = query_network(0, state, matching)
-        self.recognition_query = query_network(size, state, matching)
-        self.likelihood_query = query_network(latent, state, matching)
-        self.prior_head = perceptron((size + state, state, 2 * latent), HEAD_SCALE)
-        self.recognition_head = perceptron((size + size + state, state, 2 * latent), HEAD_SCALE)
+        self.features, size = (published.features(), published.FEATURES) if as_published else features(config)
+        kind, query = similarity(config.similarity), published.Query if as_published else query_network
+        self.prior_controller = Controller(size, state, matching, kind, prior_hops, as_published)
+        self.shared_controller = Controller(size, state, matching, kind, hops, as_published)
+        self.prior_query = query(0, state, matching)
+        self.recognition_query = query(size, state, matching)
+        self.likelihood_query = query(latent, state, matching)
         self.likelihood = build_likelihood(config)
-        self.decoder = decoder(config, latent + size + state, self.likelihood.output)
+        output, read = self.likelihood.output, size + state
+        if as_published:
+            self.prior_head = published.prior_head(state, latent)
+            self.recognition_head = published.recognition_head(state, latent)
+            self.decoder = published.decoder(latent + read, output.maps)
+        else:
+            self.prior_head = perceptron((read, state, 2 * latent), HEAD_SCALE)
+            self.recognition_head = perceptron((size + read, state, 2 * latent), HEAD_SCALE)
+            self.decoder = decoder(config, latent + read, output)
 
     def condition(self, memory: Memory | None = None) -> ConditioningSets:
         """One set for all targets: ψ and g of each item of `memory`, once."""

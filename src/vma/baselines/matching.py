@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from vma.addressing import AddressDistribution
+from vma.baselines.published import Cell, key_network
 from vma.networks.initialisation import linear
 from vma.networks.mlp import perceptron
 from vma.similarity import Similarity
@@ -42,16 +43,25 @@ class Controller(nn.Module):
         matching: Size of the matching space.
         similarity: S. With normalised keys and free queries it is a cosine with a temperature set by f.
         hops: Number of passes over the set.
+        published: Use the layers of GMN's public code, in which the pseudo-input has a key of its own.
     """
 
-    def __init__(self, features: int, state: int, matching: int, similarity: Similarity, hops: int) -> None:
+    def __init__(
+        self,
+        features: int,
+        state: int,
+        matching: int,
+        similarity: Similarity,
+        hops: int,
+        published: bool = False,
+    ) -> None:
         super().__init__()
         self.hops = hops
         self.similarity = similarity
-        self.pseudo_input = nn.Parameter(torch.empty(features).uniform_(-1 / features, 1 / features))
-        self.start = nn.Parameter(torch.empty(state).uniform_(-1 / features, 1 / features))
-        self.key = linear(features, matching)
-        self.cell = nn.GRUCell(features, state)
+        self.pseudo_input, self.start = small(features, features), small(state, features)
+        self.pseudo_key = small(matching, features) if published else None
+        self.key = key_network(matching) if published else linear(features, matching)
+        self.cell = Cell(features, state) if published else nn.GRUCell(features, state)
 
     def entries(
         self, features: Float[Tensor, "sets items features"], mask: Bool[Tensor, "#targets items"]
@@ -59,7 +69,10 @@ class Controller(nn.Module):
         """The pseudo-input, which every target may look at, and then the items."""
         pseudo = self.pseudo_input.expand(len(features), 1, -1)
         prototypes = torch.cat((pseudo, features), 1)
-        keys = self.similarity.keys(self.key(prototypes.flatten(0, 1))).unflatten(0, prototypes.shape[:2])
+        embedded = self.key(prototypes.flatten(0, 1)).unflatten(0, prototypes.shape[:2])
+        if self.pseudo_key is not None:
+            embedded = torch.cat((self.pseudo_key.expand(len(features), 1, -1), embedded[:, 1:]), 1)
+        keys = self.similarity.keys(embedded.flatten(0, 1)).unflatten(0, prototypes.shape[:2])
         return Entries(keys, prototypes, torch.cat((mask.new_ones(len(mask), 1), mask), 1))
 
     def weights(
@@ -80,6 +93,11 @@ class Controller(nn.Module):
             read = weights @ entries.prototypes.unsqueeze(1)
             state = self.cell(read.flatten(0, 2), state.flatten(0, 2)).unflatten(0, shape)
         return torch.cat((read, state), -1)
+
+
+def small(units: int, features: int) -> nn.Parameter:
+    """Numbers between −1/|ψ| and 1/|ψ|."""
+    return nn.Parameter(torch.empty(units).uniform_(-1 / features, 1 / features))
 
 
 def query_network(inputs: int, state: int, matching: int) -> nn.Module:
