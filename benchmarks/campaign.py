@@ -61,7 +61,7 @@ PLAN = [
     Planned("fewshot-4", "omniglot-fewshot-4-fast", 0.7, "Figures 3, 4, 5, classification"),
     Planned("vae", "omniglot-vae-fast", 0.3, "Figure 5A's and 5B's baseline"),
     Planned("soft", f"omniglot-soft-fast {ONE_ITEM_SIZE}", 0.5, "Figure 5A's baseline, episodes as VMA's"),
-    Planned("soft-2x16", "omniglot-soft-fast", 1.2, "Figure 5A's baseline, episodes as in the paper"),
+    Planned("soft-2x16", "omniglot-soft-fast", 0.8, "Figure 5A's baseline, episodes as in the paper"),
     *(
         Planned(f"fewshot-{shots}", f"omniglot-fewshot-{shots}-fast", 0.7, "Figures 4B, 5B, supplement")
         for shots in (1, 16, 8)
@@ -71,7 +71,8 @@ PLAN = [
         "omniglot28-256", "omniglot28-learned-256-fast --data.name omniglot28-stand-in", 1.0, "Omniglot 28×28"
     ),
     Planned("gmn-vma", "gmn-vma-fast", 0.7, "Table 1"),
-    Planned("gmn-gmn", "gmn-gmn-fast", 1.5, "Table 1"),
+    Planned("gmn-gmn", "gmn-gmn-fast", 1.0, "Table 1"),
+    Planned("gmn-published", "gmn-published --updates 30000", 1.4, "Table 1, GMN as its public code has it"),
     *seeds("control", f"omniglot-fewshot-4-fast {SHORT}", 0.15, "controls: the reference"),
     *seeds("flat-prior", f"omniglot-fewshot-4-fast {SHORT} --model.prior flat", 0.15, "controls"),
     *seeds(
