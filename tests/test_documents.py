@@ -1,14 +1,19 @@
 """Numbers in the documents are those of the JSON behind them."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
+from benchmarks.campaign import PLAN
 from benchmarks.likelihood_study import table as likelihood_table
 from benchmarks.recipes import RECIPES, table
 from benchmarks.sleep_study import table as sleep_table
 
 from vma.bench.workload import TRAINED_ITEMS, TRAINED_PAIRS, TRAINED_READS, trained_pairs
+from vma.reproduce.page import contents, render
+from vma.reproduce.verdicts import read_verdicts
+from vma.training.commands import parse_start
 from vma.training.presets import PRESETS
 
 ROOT = Path(__file__).parents[1]
@@ -241,3 +246,17 @@ def test_ink_in_reading_order_costs_what_is_said() -> None:
     assert f"takes {step['reading_order_cost']:.2f} times one without" in notes
     assert f"{drawing['milliseconds']:.0f} ms for 16 images" in notes
     assert f"{drawing['speedup_vs_naive']:.0f} times faster than the whole network" in notes
+
+
+def test_the_page_of_results_is_that_of_the_collections() -> None:
+    """`vma report` was run after the last `vma reproduce`, and every verdict has its row."""
+    values = contents(ROOT / "results")
+    assert len(values["verdicts"]) == len(read_verdicts(ROOT / "results")) > 15
+    assert render("template.md", ROOT / "docs", values) == (ROOT / "docs/results.md").read_text()
+
+
+def test_the_campaign_is_planned_as_it_is_queued() -> None:
+    text = (ROOT / "docs/campaign.md").read_text()
+    for each in PLAN:
+        assert f"| {each.name} | `{each.arguments}` | {each.hours:.2f} | {each.purpose} |" in text
+        assert parse_start(shlex.split(each.arguments)).settings.updates > 0

@@ -55,13 +55,22 @@ class Judged:
 
 def write_pages(results: Path, out: Path, markdown: Path) -> list[Path]:
     """Write both pages from the collections in the folder `results`; returns their paths."""
-    found = sections(results)
-    verdicts = judged(read_verdicts(results), found)
-    missing = [name for name in EXPERIMENTS if name not in {each.record["experiment"] for each in found}]
+    values = contents(results)
     for path, template in ((out, "template.html"), (markdown, "template.md")):
-        text = render(template, path.absolute().parent, sections=found, missing=missing, verdicts=verdicts)
-        write_atomically(path, text.encode())
+        write_atomically(path, render(template, path.absolute().parent, values).encode())
     return [out, markdown]
+
+
+def contents(results: Path) -> dict[str, Any]:
+    """What the pages say: every experiment in the folder `results`, those that are missing, and the verdicts."""
+    found = sections(results)
+    names = {each.record["experiment"] for each in found}
+    missing = [name for name in EXPERIMENTS if name not in names]
+    return {
+        "sections": found,
+        "missing": missing,
+        "verdicts": judged(read_verdicts(results), found),
+    }
 
 
 def sections(results: Path) -> list[Section]:
@@ -103,7 +112,7 @@ def judged(verdicts: list[Verdict], found: list[Section]) -> list[Judged]:
     ]
 
 
-def render(template: str, folder: Path, **values: Any) -> str:
+def render(template: str, folder: Path, values: dict[str, Any]) -> str:
     """A page of these values as text; links are relative to `folder`, where the page will be."""
     environment = Environment(
         autoescape=template.endswith(".html"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
