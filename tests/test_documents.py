@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks.campaign import PLAN
 from benchmarks.likelihood_study import table as likelihood_table
+from benchmarks.memory_study import table as memory_table
 from benchmarks.recipes import RECIPES, table
 from benchmarks.sleep_study import table as sleep_table
 
@@ -253,6 +254,17 @@ def test_the_page_of_results_is_that_of_the_collections() -> None:
     values = contents(ROOT / "results")
     assert len(values["verdicts"]) == len(read_verdicts(ROOT / "results")) > 15
     assert render("template.md", ROOT / "docs", values) == (ROOT / "docs/results.md").read_text()
+
+
+def test_the_lab_notes_state_what_recall_and_a_learned_memory_gave() -> None:
+    notes = (ROOT / "docs/lab-notes.md").read_text()
+    study = json.loads((ROOT / "results/memory-study.json").read_text())
+    assert {row["seed"] for row in study["runs"]} == {0, 1, 2}
+    assert memory_table(study["runs"]) in notes
+    rows = json.loads((ROOT / "results/fig2a-recall.json").read_text())["rows"]
+    said = {row["what"]: plus_minus(row, 2) for row in rows if row["error"] is not None}
+    assert len(said) >= 3
+    assert all(number in notes for number in said.values())
 
 
 def test_the_campaign_is_planned_as_it_is_queued() -> None:
