@@ -10,6 +10,7 @@ goes on to the next. Every run has one thread.
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -43,7 +44,7 @@ def seeds(name: str, arguments: str, hours: float, purpose: str) -> list[Planned
     return [Planned(f"{name}-s{seed}", f"{arguments} --seed {seed}", hours, purpose) for seed in range(3)]
 
 
-ONE_ITEM_SIZE = "--episode.classes 8 --episode.shots 4 --episode.targets 4 --episode.episodes 1"
+EPISODES_AS_VMA = "--episode.classes 8 --episode.shots 4 --episode.targets 4 --episode.episodes 1"
 SHORT = "--updates 3000 --sleep.share 0"
 PLAN = [
     Planned("recall-256", "mnist-recall-fast", 0.15, "Figure 2A; 2048 test digits"),
@@ -60,7 +61,7 @@ PLAN = [
     ),
     Planned("fewshot-4", "omniglot-fewshot-4-fast", 0.7, "Figures 3, 4, 5, classification"),
     Planned("vae", "omniglot-vae-fast", 0.3, "Figure 5A's and 5B's baseline"),
-    Planned("soft", f"omniglot-soft-fast {ONE_ITEM_SIZE}", 0.5, "Figure 5A's baseline, episodes as VMA's"),
+    Planned("soft", f"omniglot-soft-fast {EPISODES_AS_VMA}", 0.5, "Figure 5A's baseline, episodes as VMA's"),
     Planned("soft-2x16", "omniglot-soft-fast", 0.8, "Figure 5A's baseline, episodes as in the paper"),
     *(
         Planned(f"fewshot-{shots}", f"omniglot-fewshot-{shots}-fast", 0.7, "Figures 4B, 5B, supplement")
@@ -139,7 +140,12 @@ def train(each: Planned, options: Options) -> bool:
     data = ["--data", str(options.data)] if options.data else []
     print(f"{each.name}: {' '.join(what)}", flush=True)
     command = [sys.executable, "-m", "vma", "train", *what, *place, *data]
-    return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            return process.wait() == 0
+        except KeyboardInterrupt:  # the run was told too, and saves
+            process.wait()
+            raise
 
 
 def main(options: Options) -> None:
@@ -147,12 +153,15 @@ def main(options: Options) -> None:
     if options.table:
         print(table(options.runs))
         return
-    tried: set[str] = set()  # a run that fails is not tried for ever
-    while waiting := [
-        each for each in PLAN if each.name not in tried and is_free(Run(options.runs / each.name))
-    ]:
-        if not train(waiting[0], options) and is_free(Run(options.runs / waiting[0].name)):
-            tried.add(waiting[0].name)
+    failures: Counter[str] = Counter()  # one may be because another process was faster; two are enough
+    while each := next_run(options.runs, failures):
+        if not train(each, options):
+            failures[each.name] += 1
+
+
+def next_run(runs: Path, failures: Counter[str]) -> Planned | None:
+    """The first run that is to be trained and that has not failed twice."""
+    return next((each for each in PLAN if failures[each.name] < 2 and is_free(Run(runs / each.name))), None)
 
 
 def is_free(run: Run) -> bool:

@@ -60,6 +60,7 @@ WAYS = {
     "1 (as it was), m to the first layer": Way(1.0, item_layers="first"),
     "1 (as it was)": Way(1.0),
     "1, flat p(a)": Way(1.0, prior="flat"),
+    "1, output starts at the mean digit": Way(1.0, mean_digit=True),
     "1, addresses wait": Way(1.0, 300),
     "0.3": Way(0.3),
     "0.3, output starts at the mean digit": Way(0.3, mean_digit=True),
@@ -144,6 +145,7 @@ def main(options: Options) -> None:
         "data": "binarized-mnist, validation part",
         "question": asdict(QUESTION),
         "updates": options.updates,
+        "ways": {way: asdict(chosen) for way, chosen in WAYS.items()},
     }
     for seed in options.seeds:
         for way in WAYS:

@@ -45,7 +45,7 @@ def add(path: Path, row: Row, settings: dict[str, Row], about: Row) -> None:
 def table(rows: Sequence[Row], figures: dict[str, tuple[str, float, int]]) -> str:
     """A Markdown table of means over seeds, with standard errors where there are several.
 
-    `figures` gives for each heading the name in a row, what it is multiplied with, and the digits to show.
+    `figures` gives for each heading the name in a row, what it is multiplied by, and the digits to show.
     """
     lines = [f"| way | seeds | {' | '.join(figures)} |", "|---" * (2 + len(figures)) + "|"]
     for way in dict.fromkeys(row["way"] for row in rows):

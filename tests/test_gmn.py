@@ -23,6 +23,7 @@ from vma.baselines.matching import Controller
 from vma.baselines.published import Query, Section
 from vma.latents import DiagonalGaussian
 from vma.similarity import NORM_FLOOR
+from vma.training.presets import PRESETS
 
 CONFIGS = {
     "mlp": small_mlp(),
@@ -318,6 +319,26 @@ def published_match(
     return torch.cat((r, h))
 
 
+def assert_gaussian(given: DiagonalGaussian, statistics: torch.Tensor) -> None:
+    wanted = DiagonalGaussian.of_statistics(statistics)
+    torch.testing.assert_close(given.mean, wanted.mean, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(given.log_std, wanted.log_std, rtol=1e-10, atol=1e-10)
+
+
+def test_weights_start_as_in_the_public_code() -> None:
+    """Normal, cut at two deviations, which leaves 0.88 of the deviation; slopes and pseudo-inputs uniform."""
+    model = GenerativeMatchingNetwork(PRESETS["gmn-published"].model).requires_grad_(False)
+    gates = model.shared_controller.cell.gates.weight
+    assert gates.shape == (400, 288 + 400)
+    assert float(gates.std()) == pytest.approx(0.88 * math.sqrt(1 / 688), rel=0.01)
+    assert float(gates.abs().max()) <= 2 * math.sqrt(1 / 688)
+    head = model.recognition_head.weight
+    assert float(head.std()) == pytest.approx(0.88 * math.sqrt(6 / (776 + 50)), rel=0.01)
+    assert 0.018 < float(model.shared_controller.cell.prelu.weight.abs().max()) <= 0.02
+    assert float(model.shared_controller.pseudo_key.abs().max()) <= 1 / 288
+    assert float(model.prior_query.query.gain) == 1.0
+
+
 def test_matching_is_that_of_the_public_code() -> None:
     model = GenerativeMatchingNetwork(PUBLISHED, hops=2).requires_grad_(False)
     make_louder(model)
@@ -331,13 +352,13 @@ def test_matching_is_that_of_the_public_code() -> None:
     for b in range(2):
         read = published_match(model.shared_controller, model.recognition_query, psi, own[b])
         wanted = model.recognition_head(torch.cat((own[b], read)))
-        torch.testing.assert_close(q.mean[b], wanted[:4], rtol=1e-10, atol=1e-10)
+        assert_gaussian(q.map(lambda each, b=b: each[b]), wanted)
         read = published_match(model.shared_controller, model.likelihood_query, psi, z[b, 0])
         torch.testing.assert_close(maps[b], model.decoder(torch.cat((z[b, 0], read))[None]))
     read = published_match(model.prior_controller, model.prior_query, psi, torch.zeros(0))
     hidden, slope, last = model.prior_head
     wanted = last(rectified(slope.weight, normed(hidden, read)))
-    torch.testing.assert_close(model.prior(condition).mean[0], wanted[:4], rtol=1e-10, atol=1e-10)
+    assert_gaussian(model.prior(condition).map(lambda each: each[0]), wanted)
 
 
 def test_sections_have_the_sizes_of_the_public_code() -> None:
@@ -371,6 +392,10 @@ def test_a_section_is_a_layer_a_residual_block_and_a_shortcut(down: bool) -> Non
     else:
         assert beside.shape == (1, 3, 19, 19)
         torch.testing.assert_close(beside[0, :, 9, 9], mixed[0, :, 4, 4])  # the centre stays the centre
+        # Output pixel 2 lies at (2 + ½) · 9/19 − ½ of the input, between its pixels 0 and 1.
+        place = 2.5 * 9 / 19 - 0.5
+        wanted = (1 - place) * mixed[0, :, 4, 0] + place * mixed[0, :, 4, 1]
+        torch.testing.assert_close(beside[0, :, 9, 2], wanted)
 
 
 def test_only_gmn_has_published_layers() -> None:

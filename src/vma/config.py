@@ -1,13 +1,16 @@
 """The configuration of a model: what is saved with the weights, and all that is needed to build it again."""
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
 
 import msgspec
 
 from vma.errors import InputError, unknown_name
 from vma.similarity import similarity
 
+Dataclass = TypeVar("Dataclass", bound=Any)
+
+READERS = ("vma", "soft-attention")  # models whose decoder is given an item of the memory
 KINDS = ("vma", "vae", "soft-attention", "gmn")
 FAMILIES = ("convolutional", "mlp")
 READS = ("features", "pixels")
@@ -158,9 +161,16 @@ def paper_mlp(**changes: Any) -> ModelConfig:
 
 def config_of_file(values: Any) -> Any:
     """The same values where a file is older than `item_layers`: its perceptron gave m to the first layer alone."""
-    if isinstance(values, dict) and values.get("family") == "mlp":
+    if isinstance(values, dict) and values.get("family") == "mlp" and values.get("model", "vma") in READERS:
         return {"item_layers": "first", **values}
     return values
+
+
+def spelled_out(settings: Dataclass) -> Dataclass:
+    """The same settings with all defaults kept, at any depth: msgspec does not write those that it filled in."""
+    values = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    nested = {name: spelled_out(value) for name, value in values.items() if is_dataclass(value)}
+    return replace(settings, **{**values, **nested})
 
 
 def config_from(values: dict[str, Any]) -> ModelConfig:
@@ -170,7 +180,7 @@ def config_from(values: dict[str, Any]) -> ModelConfig:
         if key not in names:
             raise unknown_name("configuration key", key, names)
     try:
-        return msgspec.convert(values, ModelConfig)
+        return spelled_out(msgspec.convert(values, ModelConfig))
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, InputError):
             raise error.__cause__ from None

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import time
 from dataclasses import replace
@@ -12,6 +13,7 @@ from safetensors.torch import load_file
 
 from tests.training.small import attempt, child, ending, fit, losses, mortal_attempt, small
 from vma import ModelConfig
+from vma.reproduce.training import decisive
 from vma.training.checkpoint import read_progress
 from vma.training.runs import Run
 from vma.training.settings import OptimiserSettings
@@ -78,6 +80,20 @@ def test_convolutional_networks_go_on_the_same(optimiser: str, style: str, tmp_p
     whole = fit(settings, tmp_path / "whole")
     fit(replace(settings, updates=6), tmp_path / "parts")
     assert_same(fit(settings, tmp_path / "parts", resume=True), whole)
+
+
+# NLL of the last four updates of the same run, whole, by the version that wrote the half of it in tests/files.
+OLD_NLL = [122.0958, 123.3888, 107.9298, 106.5307]
+
+
+def test_a_run_of_an_older_version_goes_on_as_it_would_have(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).parents[1] / "files" / "run-0.1", tmp_path / "run")
+    run = Run(tmp_path / "run")
+    settings = run.settings()
+    assert settings.model.item_layers == "first"
+    assert decisive(settings)["model"]["item_layers"] == "first"
+    rows = fit(settings, run.folder, resume=True).metrics()
+    assert [row["nll"] for row in rows[4:]] == pytest.approx(OLD_NLL, rel=1e-5)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

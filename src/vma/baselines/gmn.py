@@ -76,16 +76,16 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         self.prior_query = query(0, state, matching)
         self.recognition_query = query(size, state, matching)
         self.likelihood_query = query(latent, state, matching)
-        self.likelihood = build_likelihood(config)
-        output, read = self.likelihood.output, size + state
+        read = size + state
         if as_published:
             self.prior_head = published.prior_head(state, latent)
             self.recognition_head = published.recognition_head(state, latent)
-            self.decoder = published.decoder(latent + read, output.maps)
         else:
             self.prior_head = perceptron((read, state, 2 * latent), HEAD_SCALE)
             self.recognition_head = perceptron((size + read, state, 2 * latent), HEAD_SCALE)
-            self.decoder = decoder(config, latent + read, output)
+        self.likelihood = build_likelihood(config)
+        build = published.decoder if as_published else decoder
+        self.decoder = build(config, latent + read, self.likelihood.output)
 
     def condition(self, memory: Memory | None = None) -> ConditioningSets:
         """One set for all targets: ψ and g of each item of `memory`, once."""

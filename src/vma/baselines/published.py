@@ -1,8 +1,9 @@
 """The layers of GMN's public code: residual sections with PReLU, its recurrent cell, its sizes, for 28×28 pixels.
 
 Kept from that code: convolutions without biases, weights divided by their norm where it does so, an inner product
-times a learned strength between 0 and 10, a pseudo-input with a key of its own. Other here: σ = exp instead of
-softplus, as in all models of this package, and images are enlarged with the centres of pixels at ½.
+times a learned strength between 0 and 10, a pseudo-input with a key of its own. Different here: log σ is a layer's
+output, bent into ±6, as in all models of this package, instead of σ its softplus, clipped at ±10; and images are
+enlarged with the centres of pixels at ½. A strength that starts below 0 has no gradient, there as here.
 """
 
 import math
@@ -12,12 +13,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from vma.config import ModelConfig
+from vma.networks.features import Output
+
 SIDES = (28, 13, 6, 3)  # of the maps, from the image down
 MAPS = (1, 16, 32, 32)
 KERNELS = (4, 3, 2)  # of the layers between them, of stride 2
 BLOCKS = (3, 3, 2)  # kernels of the residual blocks, on the way down
 FEATURES = MAPS[-1] * SIDES[-1] ** 2
-SLOPE = 0.01  # PReLU starts with slopes between −SLOPE and SLOPE
+SLOPE, CELL_SLOPE = 0.01, 0.02  # PReLU starts with slopes between −SLOPE and SLOPE
 STRENGTH = (1e-10, 10.0)
 
 
@@ -35,10 +39,10 @@ def affine(inputs: int, outputs: int, gain: float = 1.0) -> nn.Linear:
     return layer
 
 
-def prelu(units: int) -> nn.PReLU:
+def prelu(units: int, slope: float = SLOPE) -> nn.PReLU:
     """max(y, 0) + p min(y, 0), with a slope p for each unit."""
     layer = nn.PReLU(units)
-    nn.init.uniform_(layer.weight, -SLOPE, SLOPE)
+    nn.init.uniform_(layer.weight, -slope, slope)
     return layer
 
 
@@ -105,14 +109,14 @@ def features() -> nn.Module:
     return nn.Sequential(nn.Unflatten(1, (1, SIDES[0])), *sections, nn.Flatten())
 
 
-def decoder(inputs: int, maps: int) -> nn.Module:
+def decoder(config: ModelConfig, inputs: int, output: Output) -> nn.Module:
     """A vector → 288 → three sections up → the output's maps, by a last 1×1 layer."""
     shapes = zip((32, 32, 16), (32, 16, 16), KERNELS[::-1], BLOCKS[::-1], strict=True)
-    sections = [Section(first, last, kernel, block, False) for first, last, kernel, block in shapes]
-    output = nn.Conv2d(16, maps, 1, bias=False)
-    truncated_(output.weight, 16, 1.0)
+    sections = [Section(few, many, kernel, block, False) for few, many, kernel, block in shapes]
+    last = nn.Conv2d(16, output.maps, 1, bias=False)
+    truncated_(last.weight, 16, 1.0)
     shape = (MAPS[-1], SIDES[-1], SIDES[-1])
-    return nn.Sequential(affine(inputs, FEATURES), nn.Unflatten(1, shape), *sections, output)
+    return nn.Sequential(affine(inputs, FEATURES), nn.Unflatten(1, shape), *sections, last)
 
 
 class Query(nn.Module):
@@ -125,7 +129,7 @@ class Query(nn.Module):
         self.strength = NormedAffine(state, 1)
 
     def forward(self, v: Float[Tensor, "*batch inputs"]) -> Float[Tensor, "*batch matching"]:
-        """The query, as strong as it is."""
+        """The query times its strength."""
         return self.strength(v[..., -self.state :]).clamp(*STRENGTH) * self.query(v)
 
 
@@ -136,7 +140,7 @@ class Cell(nn.Module):
         super().__init__()
         self.gates = affine(inputs + 2 * state, 2 * state)
         self.candidate = NormedAffine(inputs + 2 * state, state, 2.0)
-        self.prelu = prelu(state)
+        self.prelu = prelu(state, CELL_SLOPE)
 
     def forward(self, r: Float[Tensor, "batch inputs"], h: Float[Tensor, "batch state"]) -> Tensor:
         """The next state."""

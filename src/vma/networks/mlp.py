@@ -76,6 +76,10 @@ class MLPNetworks(MLPItemDecoder):
         self.encoder_x = linear(numbers, config.hidden[0], shared=item)
         self.encoder_m = linear(item, config.hidden[0], shared=numbers, bias=False)
         self.encoder = perceptron((*config.hidden, 2 * config.latent), HEAD_SCALE)
+        for name in ("decoder_z", "decoder_m", "decoder", "decoder_skips"):
+            self._modules[name] = self._modules.pop(
+                name
+            )  # last: a checkpoint knows parameters by their order
 
     def embedding(self, shape: tuple[int, ...]) -> nn.Module:
         """h: flatten → 256 → 128 → |e|."""

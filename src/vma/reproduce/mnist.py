@@ -156,7 +156,8 @@ def learned_rows(answers: Answers) -> list[Row]:
 
 def seed_rows(answers: Answers) -> list[Row]:
     """Means over seeds, with their standard errors: KL_a and NLL of |M| = 256, and the NLL of the VAE."""
-    learned, vae = (made(answers, (first, *FURTHER[first.split()[-1]])) for first in ("test 256", "vae"))
+    learned = made(answers, ("test 256", *FURTHER["256"]))
+    vae = made(answers, ("vae", *FURTHER["vae"]))
     shown = [
         ("KL_a, test set, |M| = 256", "2.5 ± 0.3", "kl_a", learned),
         ("NLL, |M| = 256", "about the VAE's", "nll", learned),

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from vma.config import READERS
 from vma.data.omniglot28 import CHARDATA
 from vma.data.sources import locate
 from vma.errors import InputError, unknown_name
@@ -135,6 +136,8 @@ def decisive(settings: TrainSettings) -> dict[str, Any]:
             mine, theirs = mine[group], theirs[group]
         if mine.get(name) == theirs[name]:
             del mine[name]
+    if settings.model.family == "mlp" and settings.model.model in READERS:
+        found["model"]["item_layers"] = settings.model.item_layers  # perceptrons from before have `first`
     return found
 
 

@@ -1,4 +1,4 @@
-"""What became of each claim of the paper: a judgement by hand on a number that is not.
+"""What became of each claim of the paper: a judgement made by hand, beside a number that was measured.
 
 `verdicts.json` lies beside the collections and names, for each claim, an experiment and one of its rows. The page
 takes the paper's number, ours, and the length of training from that row: they cannot differ from what was measured.

@@ -130,7 +130,7 @@ class Awake(Phase):
 
 
 def hold_addresses(model: GenerativeModel) -> None:
-    """∇ ← 0 for q(a|x) and p(a): this update leaves them as they are."""
+    """∇ ← 0 for q(a|x) and p(a): in this update nothing moves them but a weight decay, if there is one."""
     assert isinstance(model, VMA)
     for parameter in model.addressing.parameters():
         if parameter.grad is not None:

@@ -16,7 +16,7 @@ import torch
 from filelock import FileLock, Timeout
 
 import vma
-from vma.config import config_of_file
+from vma.config import config_of_file, spelled_out
 from vma.errors import InputError, unknown_name
 from vma.files import remove_partial_files, write_atomically
 from vma.training.settings import TrainSettings
@@ -179,7 +179,7 @@ def settings_from(values: Any) -> TrainSettings:
         raise InputError("The settings must be an object with a name for each value.")
     check_keys(values, TrainSettings(), "")
     try:
-        return msgspec.convert(values, TrainSettings)
+        return spelled_out(msgspec.convert(values, TrainSettings))
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, InputError):
             raise error.__cause__ from None
