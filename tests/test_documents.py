@@ -252,7 +252,9 @@ def test_ink_in_reading_order_costs_what_is_said() -> None:
 def test_the_page_of_results_is_that_of_the_collections() -> None:
     """`vma report` was run after the last `vma reproduce`, and every verdict has its row."""
     values = contents(ROOT / "results")
-    assert len(values["verdicts"]) == len(read_verdicts(ROOT / "results")) > 15
+    judged = {each.experiment for each in read_verdicts(ROOT / "results")}
+    shown_only = {"fig4a-oneshot", "supp-curves"}  # samples and curves, of which the paper claims no number
+    assert judged | shown_only == {each.record["experiment"] for each in values["sections"]}
     assert render("template.md", ROOT / "docs", values) == (ROOT / "docs/results.md").read_text()
 
 
