@@ -141,6 +141,7 @@ GMN = {
     "gmn-gmn": MATCHING_NETWORK,
     "gmn-published": replace(
         MATCHING_NETWORK,
+        data=replace(GMN_SPLIT.data, size=28),  # its layers fit no other
         model=replace(
             MATCHING_NETWORK.model,
             style="published",

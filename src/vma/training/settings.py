@@ -256,12 +256,12 @@ class TrainSettings:
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
         if (
-            min(self.minutes, self.picture_minutes, self.seed, self.threads, self.address_after) < 0
+            min(self.minutes, self.picture_minutes, self.seed, self.threads) < 0
             or self.checkpoint_minutes <= 0
         ):
-            raise InputError(
-                "Times, seed, threads and address_after must not be negative, and checkpoint_minutes not 0."
-            )
+            raise InputError("Times, seed and threads must not be negative, and checkpoint_minutes not 0.")
+        if self.address_after < 0:
+            raise InputError(f"address_after must not be negative, but is {self.address_after}.")
 
     @property
     def length(self) -> int:
