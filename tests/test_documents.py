@@ -263,10 +263,21 @@ def test_the_lab_notes_state_what_recall_and_a_learned_memory_gave() -> None:
     study = json.loads((ROOT / "results/memory-study.json").read_text())
     assert {row["seed"] for row in study["runs"]} == {0, 1, 2}
     assert memory_table(study["runs"]) in notes
-    rows = json.loads((ROOT / "results/fig2a-recall.json").read_text())["rows"]
-    said = {row["what"]: plus_minus(row, 2) for row in rows if row["error"] is not None}
+    recall, learned = (
+        {row["what"]: row for row in json.loads((ROOT / f"results/{name}.json").read_text())["rows"]}
+        for name in ("fig2a-recall", "fig2b-learned-mnist")
+    )
+    said = [plus_minus(row, 2) for row in recall.values() if row["error"] is not None]
     assert len(said) >= 3
-    assert all(number in notes for number in said.values())
+    assert all(number in notes for number in said)
+    for size in (64, 128, 256, 512, 1024):
+        kl_a, nll = learned[f"KL_a, test set, |M| = {size}"], learned[f"NLL, |M| = {size}"]
+        assert (
+            f"| {size} | {plus_minus(kl_a, 2)} | {learned[f'H(p(a)), |M| = {size}']['value']:.2f} |" in notes
+        )
+        assert f"| {plus_minus(nll)} |" in notes
+    for what, digits in (("KL_a, test set, |M| = 256", 2), ("NLL, |M| = 256", 1), ("NLL, VAE", 1)):
+        assert plus_minus(learned[f"{what}, mean over 3 seeds"], digits) in " ".join(notes.split())
 
 
 def test_the_campaign_is_planned_as_it_is_queued() -> None:
