@@ -99,28 +99,24 @@ def run(way: str, seed: int, options: Options) -> Row:
     """Train in one way with one seed, and look at the validation digits."""
     chosen = WAYS[way]
     settings = chosen.settings(options.updates, seed)
-    streams = open_streams(settings, options.data)
+    digits, held_out = datasets(settings, options.data)
     torch.manual_seed(seed)
     model = VMA(settings.model)
     assert model.learned_memory is not None
     model.learned_memory.items.data.mul_(chosen.deviation / START)
     if chosen.mean_digit:
-        start_at_mean_digit(model, datasets(settings, options.data)[0])
+        start_at_mean_digit(model, digits)
+    streams = open_streams(settings, options.data)
     phase = Awake(model, settings, streams, Processes(0, 1, torch.device("cpu")))
     for update in range(options.updates):
         phase.step(update, update, update / options.updates)
-    return {"way": way, "seed": seed, **measure(Subject(phase.average.model, *about(settings, options)))}
+    return {"way": way, "seed": seed, **measure(Subject(phase.average.model, held_out, settings, {}))}
 
 
 def start_at_mean_digit(model: VMA, data: Dataset) -> None:
     """The output's biases ← the log-odds of ink at every pixel."""
     ink = torch.from_numpy(data.images).float().div_(255).mean(0).clamp(0.005, 0.995)
     model.networks.decoder[-1].bias.data.copy_(ink.logit().flatten())
-
-
-def about(settings: TrainSettings, options: Options) -> tuple:
-    """The rest of what is evaluated: the validation digits, the settings, and nothing to say of them."""
-    return datasets(settings, options.data)[1], settings, {}
 
 
 def measure(subject: Subject) -> Row:

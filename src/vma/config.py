@@ -169,8 +169,10 @@ def config_of_file(values: Any) -> Any:
 def spelled_out(settings: Dataclass) -> Dataclass:
     """The same settings with all defaults kept, at any depth: msgspec does not write those that it filled in."""
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    nested = {name: spelled_out(value) for name, value in values.items() if is_dataclass(value)}
-    return replace(settings, **{**values, **nested})
+    return replace(
+        settings,
+        **{name: spelled_out(value) if is_dataclass(value) else value for name, value in values.items()},
+    )
 
 
 def config_from(values: dict[str, Any]) -> ModelConfig:

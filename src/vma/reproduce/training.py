@@ -27,10 +27,7 @@ DECISIVE = (
 )  # fmt: skip
 # Settings that came later: where they have their defaults, runs made before are still the same runs.
 ADDED = (
-    *(
-        ("model", name)
-        for name in ("item_layers", "likelihood", "context_maps", "neighbourhood", "levels", "channels")
-    ),
+    *(("model", name) for name in ("likelihood", "context_maps", "neighbourhood", "levels", "channels")),
     ("data", "folder", "colour"),
     ("blind",),
     ("address_after",),
@@ -136,8 +133,8 @@ def decisive(settings: TrainSettings) -> dict[str, Any]:
             mine, theirs = mine[group], theirs[group]
         if mine.get(name) == theirs[name]:
             del mine[name]
-    if settings.model.family == "mlp" and settings.model.model in READERS:
-        found["model"]["item_layers"] = settings.model.item_layers  # perceptrons from before have `first`
+    if settings.model.family != "mlp" or settings.model.model not in READERS:
+        del found["model"]["item_layers"]  # it says nothing of them, and older runs do not have it
     return found
 
 
