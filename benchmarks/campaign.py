@@ -1,6 +1,7 @@
 """The campaign: every run behind the reproduction of the paper, as a queue that any number of processes share.
 
     python -m benchmarks.campaign runs --data DATA            # in as many terminals as there are cores
+    python -m benchmarks.campaign runs --only vae soft        # these runs alone, in this order
     python -m benchmarks.campaign runs --table                # what is planned, and how far it is
 
 Each process takes the first run that is not complete and that nobody is training, resumes it where it was cut, and
@@ -103,11 +104,13 @@ class Options:
     Attributes:
         runs: Folder of the campaign's runs.
         data: Folder with the data files.
+        only: Names of the runs to train, in this order; all of the plan where none is given.
         table: Show the plan instead of training.
     """
 
     runs: Annotated[Path, tyro.conf.Positional]
     data: Path | None = None
+    only: tuple[str, ...] = ()
     table: bool = False
 
 
@@ -154,14 +157,23 @@ def main(options: Options) -> None:
         print(table(options.runs))
         return
     failures: Counter[str] = Counter()  # one may be because another process was faster; two are enough
-    while each := next_run(options.runs, failures):
+    plan = chosen(options.only)
+    while each := next_run(plan, options.runs, failures):
         if not train(each, options):
             failures[each.name] += 1
 
 
-def next_run(runs: Path, failures: Counter[str]) -> Planned | None:
+def chosen(names: tuple[str, ...]) -> list[Planned]:
+    """The planned runs of these names, in their order, or all of them."""
+    plan = {each.name: each for each in PLAN}
+    if unknown := [name for name in names if name not in plan]:
+        raise SystemExit(f"No run of the plan is called {', '.join(unknown)}; --table shows their names.")
+    return [plan[name] for name in names] or PLAN
+
+
+def next_run(plan: list[Planned], runs: Path, failures: Counter[str]) -> Planned | None:
     """The first run that is to be trained and that has not failed twice."""
-    return next((each for each in PLAN if failures[each.name] < 2 and is_free(Run(runs / each.name))), None)
+    return next((each for each in plan if failures[each.name] < 2 and is_free(Run(runs / each.name))), None)
 
 
 def is_free(run: Run) -> bool:
