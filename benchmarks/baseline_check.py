@@ -15,19 +15,19 @@ from typing import Any
 
 import torch
 
-from vma.evaluation import ClassesQuestion, classes_sweep, open_subject
+from vma.evaluation import ClassesOptions, classes_sweep, open_run
 from vma.evaluation.statistics import mean_of
 from vma.evaluation.sweeps import pool
-from vma.training.runs import Run
+from vma.runs.folder import Run
 
 CLASSES, TARGETS, SAMPLES, SEED = (1, 2, 4, 8, 16, 32), 2, 64, 0
 
 
 def sweep(kind: str, run: Run) -> dict[str, Any]:
     """The NLL of one run at every number of classes, with as many items a class as in training."""
-    question = ClassesQuestion(CLASSES, targets=TARGETS, samples=SAMPLES, seed=SEED)
-    evaluation = classes_sweep(open_subject(run), question)
-    rows = [evaluation.unit(number) for number in range(evaluation.units)]
+    options = ClassesOptions(CLASSES, targets=TARGETS, samples=SAMPLES, seed=SEED)
+    evaluation = classes_sweep(open_run(run), options)
+    rows = [evaluation.part(number) for number in range(evaluation.parts)]
     shots = evaluation.about["shots"]
     pooled = {classes: pool(rows, (classes, shots)) for classes in CLASSES}
     points = evaluation.summary(rows)["points"]

@@ -19,8 +19,8 @@ from typing import Annotated
 import tyro
 
 from vma.reproduce.training import is_trained
-from vma.training.checkpoint import latest_progress
-from vma.training.runs import Run
+from vma.runs.checkpoint import latest_progress
+from vma.runs.folder import Run
 
 
 @dataclass(frozen=True)

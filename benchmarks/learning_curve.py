@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from vma.training.checkpoint import read_progress
-from vma.training.runs import Run
+from vma.runs.checkpoint import read_progress
+from vma.runs.folder import Run
 
 
 def window_means(rows: list[dict[str, Any]], update: int, window: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import tyro
 from matplotlib.figure import Figure
 
 from vma.data import load_dataset
-from vma.episodes import EpisodeSampler
+from vma.data.samplers import EpisodeSampler
 from vma.evaluation.images import pack, unpack
 from vma.files import write_atomically
 from vma.memory import Memory

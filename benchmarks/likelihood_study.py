@@ -20,18 +20,17 @@ from benchmarks import shared_runs
 from benchmarks.sleep_study import CPU, FAR, accuracy
 from vma.bounds import decomposition, multi_sample_bound
 from vma.data.dataset import Dataset
-from vma.episodes import EpisodeSampler
+from vma.data.samplers import EpisodeSampler
 from vma.evaluation.classification import class_log_likelihood, trial_draw
 from vma.files import write_atomically
 from vma.memory import Memory
 from vma.model import VMA
+from vma.runs.presets import PRESETS
+from vma.runs.processes import Processes, keep_memory
+from vma.runs.settings import BlindSettings, SleepSettings, TrainSettings
 from vma.storage import load_model, save_model
-from vma.training.allocation import keep_memory
+from vma.training.episodes import datasets, generator, open_episodes
 from vma.training.phases import Awake
-from vma.training.presets import PRESETS
-from vma.training.processes import Processes
-from vma.training.settings import BlindSettings, SleepSettings, TrainSettings
-from vma.training.streams import datasets, generator, open_streams
 from vma.warps import WarpSettings
 
 Row = dict[str, Any]
@@ -95,7 +94,7 @@ def run(way: str, seed: int, options: Options) -> Row:
     """Train in one way with one seed, and look at held-out training classes, the same for all seeds."""
     settings = replace(WAYS[way], seed=seed, threads=1, updates=options.updates)
     _, held_out = datasets(replace(settings, seed=0), options.data)
-    streams = open_streams(replace(settings, seed=0), options.data)
+    streams = open_episodes(replace(settings, seed=0), options.data)
     torch.manual_seed(seed)
     phase = Awake(VMA(settings.model), settings, streams, Processes(0, 1, CPU))
     began = time.process_time()

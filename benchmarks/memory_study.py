@@ -17,18 +17,17 @@ import tyro
 from benchmarks import shared_runs
 from benchmarks.shared_runs import Row
 from vma.data.dataset import Dataset
-from vma.evaluation.episodes import EpisodeQuestion, nll
-from vma.evaluation.subject import Subject
+from vma.evaluation.episodes import NllOptions, nll
+from vma.evaluation.trained_run import TrainedRun
 from vma.memory import START
 from vma.model import VMA
-from vma.training.allocation import keep_memory
+from vma.runs.presets import PRESETS
+from vma.runs.processes import Processes, keep_memory
+from vma.runs.settings import TrainSettings
+from vma.training.episodes import datasets, open_episodes
 from vma.training.phases import Awake
-from vma.training.presets import PRESETS
-from vma.training.processes import Processes
-from vma.training.settings import TrainSettings
-from vma.training.streams import datasets, open_streams
 
-QUESTION = EpisodeQuestion(episodes=32, samples=50)
+QUESTION = NllOptions(episodes=32, samples=50)
 
 
 @dataclass(frozen=True)
@@ -106,11 +105,11 @@ def run(way: str, seed: int, options: Options) -> Row:
     model.learned_memory.items.data.mul_(chosen.deviation / START)
     if chosen.mean_digit:
         start_at_mean_digit(model, digits)
-    streams = open_streams(settings, options.data)
+    streams = open_episodes(settings, options.data)
     phase = Awake(model, settings, streams, Processes(0, 1, torch.device("cpu")))
     for update in range(options.updates):
         phase.step(update, update, update / options.updates)
-    return {"way": way, "seed": seed, **measure(Subject(phase.average.model, held_out, settings, {}))}
+    return {"way": way, "seed": seed, **measure(TrainedRun(phase.average.model, held_out, settings, {}))}
 
 
 def start_at_mean_digit(model: VMA, data: Dataset) -> None:
@@ -119,10 +118,10 @@ def start_at_mean_digit(model: VMA, data: Dataset) -> None:
     model.networks.decoder[-1].bias.data.copy_(ink.logit().flatten())
 
 
-def measure(subject: Subject) -> Row:
+def measure(trained: TrainedRun) -> Row:
     """NLL, divergences, and how much of the memory is in use."""
-    asked = nll(subject, QUESTION)
-    found = asked.summary([asked.unit(number) for number in range(QUESTION.episodes)])
+    asked = nll(trained, QUESTION)
+    found = asked.summary([asked.part(number) for number in range(QUESTION.episodes)])
     means = {name: found[name]["value"] for name in ("nll", "kl_a", "kl_z")}
     return {**means, **{name: found[name] for name in ("entropy_p_a", "items_in_use")}}
 
@@ -139,7 +138,7 @@ def main(options: Options) -> None:
     settings = {way: asdict(chosen.settings(options.updates, 0)) for way, chosen in WAYS.items()}
     said = {
         "data": "binarized-mnist, validation part",
-        "question": asdict(QUESTION),
+        "options": asdict(QUESTION),
         "updates": options.updates,
         "ways": {way: asdict(chosen) for way, chosen in WAYS.items()},
     }

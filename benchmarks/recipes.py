@@ -21,12 +21,12 @@ import tyro
 
 from vma.bench.machine import threads
 from vma.files import write_atomically
+from vma.runs.folder import Run
+from vma.runs.presets import PRESETS
+from vma.runs.processes import Processes
+from vma.runs.settings import TrainSettings
+from vma.training.episodes import open_episodes
 from vma.training.loop import Trainer
-from vma.training.presets import PRESETS
-from vma.training.processes import Processes
-from vma.training.runs import Run
-from vma.training.settings import TrainSettings
-from vma.training.streams import open_streams
 from vma.training.view import SilentView
 
 DATA = "omniglot 45-5, held-out training classes, K = 4"
@@ -102,7 +102,7 @@ def run(name: str, seed: int, options: Options) -> dict[str, object]:
         settings, seed=seed, minutes=options.seconds / 60, updates=10**9,
         model=replace(settings.model, maps=options.maps),
     )  # fmt: skip
-    streams, here = open_streams(settings, options.data), Processes(0, 1, torch.device("cpu"))
+    streams, here = open_episodes(settings, options.data), Processes(0, 1, torch.device("cpu"))
     one = Trainer(settings, Run(Path("unused")), streams, here, SilentView())
     looks, curve = [options.seconds * (i + 1) / LOOKS for i in range(LOOKS)], []
     while looks:

@@ -21,12 +21,12 @@ from torch import Tensor
 from vma.addressing import class_mass
 from vma.data import load_dataset
 from vma.data.dataset import Dataset
-from vma.episodes import EpisodeSampler
+from vma.data.samplers import EpisodeSampler
 from vma.evaluation.calibration import LEAST, of_forecasts
+from vma.fewshot import TrainedModel, load
+from vma.fewshot.keyed import KeyedMemory
+from vma.fewshot.recognition import FEW, Rule, log_likelihoods
 from vma.files import write_atomically
-from vma.use import TrainedModel, load
-from vma.use.keyed import KeyedMemory
-from vma.use.recognition import FEW, Rule, log_likelihoods
 
 HELD_OUT, TARGETS, SAMPLES, SEED = 60, 400, 8, 0
 TASKS = ((5, 1), (5, 5), (20, 1), (20, 2), (20, 5), (20, 10))

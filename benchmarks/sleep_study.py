@@ -26,23 +26,22 @@ from torch import Tensor
 from vma.addressing import class_mass
 from vma.bounds import BoundTerms, log_mean_exp
 from vma.data.dataset import Dataset
-from vma.episodes import EpisodeSampler
-from vma.evaluation.classification import ClassificationQuestion
+from vma.data.samplers import EpisodeSampler
+from vma.evaluation.classification import ClassifyOptions
 from vma.files import write_atomically
 from vma.memory import Memory
 from vma.model import VMA
 from vma.reads import Reads
+from vma.runs.presets import PRESETS
+from vma.runs.processes import Processes, keep_memory
+from vma.runs.settings import NEVER, EpisodeSettings, SleepSettings, TrainSettings
 from vma.storage import load_model
-from vma.training.allocation import keep_memory
+from vma.training.episodes import datasets, generator, open_episodes
 from vma.training.phases import Asleep, Awake, Phase
-from vma.training.presets import PRESETS
-from vma.training.processes import Processes
-from vma.training.settings import NEVER, EpisodeSettings, SleepSettings, TrainSettings
-from vma.training.streams import datasets, generator, open_streams
 from vma.warps import WarpSettings, strength
 
 CPU = torch.device("cpu")
-TASKS = ClassificationQuestion().tasks
+TASKS = ClassifyOptions().tasks
 TRIALS = 2000
 FAR = 1_000_000  # updates between two seeds: their episodes and dreams differ, their classes are the same
 Row = dict[str, Any]
@@ -125,7 +124,7 @@ class Options:
 
 def start(kind: str, settings: TrainSettings, options: Options) -> Phase:
     """The phase that is studied."""
-    streams, here = open_streams(replace(settings, seed=0), options.data), Processes(0, 1, CPU)
+    streams, here = open_episodes(replace(settings, seed=0), options.data), Processes(0, 1, CPU)
     torch.manual_seed(settings.seed)
     if kind == "awake":
         return Awake(variant(settings), settings, streams, here)

@@ -169,27 +169,27 @@ class Textbook(nn.Module):
         memory: Memories,
         addresses: Int[Tensor, "batch samples"],
         noise: Float[Tensor, "batch samples latent"],
-        detach_q_z: bool = False,
+        hold_q_z: bool = False,
     ) -> BoundTerms:
         """The terms of the bound at given addresses and noise of z, B·K rows in one pass.
 
-        With `detach_q_z`, q(z|m,x) is held fixed in log q(z|m,x), as DReG asks.
+        With `hold_q_z`, q(z|m,x) is held fixed in log q(z|m,x), as DReG asks.
         """
         shape = addresses.shape
         p_a, q_a = self.addressing(x, memory)
         targets = x.repeat_interleave(shape[1], 0)
-        z, *rows = self.rows(targets, self.read(memory, addresses), noise, detach_q_z)
+        z, *rows = self.rows(targets, self.read(memory, addresses), noise, hold_q_z)
         log_p_z, log_q_z, log_p_x = (row.unflatten(0, shape) for row in rows)
         mass = noise.new_full(shape, -math.log(shape[1]))
         log_p_a, log_q_a = p_a.log_prob(addresses), q_a.log_prob(addresses)
-        return BoundTerms(log_p_a, log_q_a, log_p_z, log_q_z, log_p_x, mass, z=z, q_z_held=detach_q_z)
+        return BoundTerms(log_p_a, log_q_a, log_p_z, log_q_z, log_p_x, mass, z=z, hold_q_z=hold_q_z)
 
     def rows(
         self,
         x: Float[Tensor, "rows height width"],
         m: Float[Tensor, "rows height width"],
         noise: Float[Tensor, "*reads latent"],
-        detach_q_z: bool = False,
+        hold_q_z: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """z, shaped as the noise, and log p(z|m), log q(z|m,x) and log p(x|m,z) of every row."""
         levels = self.item_pyramid(self.item_first(m.unsqueeze(1)))
@@ -200,7 +200,7 @@ class Textbook(nn.Module):
         z = drawn.flatten(0, -2)
         logits = self.decoder(z, self.context(levels[-1]), levels)
         pixels = functional.binary_cross_entropy_with_logits(logits, x, reduction="none")
-        if detach_q_z:
+        if hold_q_z:
             mean, log_std = mean.detach(), log_std.detach()
         log_p_z, log_q_z = normal_log_prob(z, *prior), normal_log_prob(z, mean, log_std)
         return drawn, log_p_z, log_q_z, -pixels.flatten(1).sum(1)

@@ -14,26 +14,26 @@ from typing import Any
 
 import torch
 
-from vma.episodes import EpisodeSampler
-from vma.evaluation import bounds, open_subject
+from vma.data.samplers import EpisodeSampler
+from vma.evaluation import bounds, open_run
 from vma.evaluation.statistics import mean_of
-from vma.evaluation.subject import Subject
+from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
-from vma.training.runs import Run
+from vma.runs.folder import Run
 
 SAMPLES, EPISODES, SEED = (16, 64, 256), 2, 0
 SAMPLINGS = ("independent", "adaptive")
 
 
-def compare(subject: Subject, samples: int) -> dict[str, Any]:
+def compare(trained: TrainedRun, samples: int) -> dict[str, Any]:
     """Both bounds on the same targets, and the difference."""
-    sampler = EpisodeSampler(subject.dataset, classes=8, targets=4, shots=4, seed=SEED)
+    sampler = EpisodeSampler(trained.dataset, classes=8, targets=4, shots=4, seed=SEED)
     episodes = [sampler.episode(step).tensors() for step in range(EPISODES)]
     found, seconds = {}, {}
     for sampling in SAMPLINGS:
-        began, source = time.process_time(), subject.generator(SEED, samples)
+        began, source = time.process_time(), trained.generator(SEED, samples)
         found[sampling] = torch.cat(
-            [bounds(subject.model, e.targets, Memory.of(e.memory), samples, sampling=sampling, generator=source)
+            [bounds(trained.model, e.targets, Memory.of(e.memory), samples, sampling=sampling, generator=source)
              for e in episodes]
         ).double()  # fmt: skip
         seconds[sampling] = round(time.process_time() - began, 2)
@@ -46,10 +46,10 @@ def compare(subject: Subject, samples: int) -> dict[str, Any]:
 def main(run: Run, path: Path) -> None:
     """All K, and the JSON."""
     torch.set_num_threads(1)
-    subject = open_subject(run)
-    rows = [compare(subject, samples) for samples in SAMPLES]
+    trained = open_run(run)
+    rows = [compare(trained, samples) for samples in SAMPLES]
     asked = {"protocol": "disjoint", "classes": 8, "shots": 4, "targets": 32 * EPISODES, "seed": SEED}
-    about = {**subject.about, **asked}
+    about = {**trained.about, **asked}
     path.write_text(json.dumps({**about, "rows": rows}, indent=1))
     for row in rows:
         print(row["samples"], row["nll"], "gain", row["gain"], row["seconds"], flush=True)

@@ -13,13 +13,13 @@ from typing import Any
 
 import torch
 
-from vma.evaluation.nested import NestedMemories
-from vma.evaluation.subject import Subject, open_subject
+from vma.evaluation.growing_memories import GrowingMemories
+from vma.evaluation.trained_run import TrainedRun, open_run
 from vma.files import write_atomically
 from vma.memory import Memory
 from vma.model import VMA
 from vma.reads import HardGather, independent
-from vma.training.runs import Run
+from vma.runs.folder import Run
 
 # Classes and items of each.
 MEMORIES = ((1, 4), (2, 4), (4, 4), (8, 4), (32, 4), (144, 4), (32, 16), (144, 16))
@@ -27,13 +27,13 @@ TARGETS, CLASSES, SEEDS, SAMPLES = 4, 8, 32, (4, 32, 1000)
 
 
 @torch.no_grad()
-def look(subject: Subject, classes: int, shots: int, seed: int) -> dict[str, float]:
+def look(trained: TrainedRun, classes: int, shots: int, seed: int) -> dict[str, float]:
     """H(q(a|x)) of one draw, how many addresses of a target's reads differ, and of all reads."""
-    block = NestedMemories(subject.dataset, TARGETS, shots, seed).block(classes, 0, shots)
+    block = GrowingMemories(trained.dataset, TARGETS, shots, seed).block(classes, 0, shots)
     assert block.memory is not None
-    assert isinstance(subject.model, VMA)
+    assert isinstance(trained.model, VMA)
     x, memory = block.targets[: TARGETS * CLASSES], Memory(block.memory.items)
-    q_a, source = subject.model.posterior(x, memory), torch.Generator().manual_seed(seed)
+    q_a, source = trained.model.posterior(x, memory), torch.Generator().manual_seed(seed)
     found = {"nats": float(q_a.entropy().mean()), "targets": len(x)}
     for samples in SAMPLES:
         rows = HardGather.of(independent(q_a, samples, memory, source).addresses)
@@ -41,9 +41,9 @@ def look(subject: Subject, classes: int, shots: int, seed: int) -> dict[str, flo
     return found
 
 
-def size(subject: Subject, classes: int, shots: int) -> dict[str, Any]:
+def size(trained: TrainedRun, classes: int, shots: int) -> dict[str, Any]:
     """Means over all draws of a memory of this size."""
-    draws = [look(subject, classes, shots, seed) for seed in range(SEEDS)]
+    draws = [look(trained, classes, shots, seed) for seed in range(SEEDS)]
     means = {name: sum(draw[name] for draw in draws) / SEEDS for name in draws[0]}
     return {"memory": classes * shots, "classes": classes, "shots": shots, **means}
 
@@ -51,10 +51,10 @@ def size(subject: Subject, classes: int, shots: int) -> dict[str, Any]:
 def main(run: Run, path: Path) -> None:
     """All sizes, and the JSON."""
     torch.set_num_threads(1)
-    subject = open_subject(run)
-    rows = [size(subject, classes, shots) for classes, shots in MEMORIES]
+    trained = open_run(run)
+    rows = [size(trained, classes, shots) for classes, shots in MEMORIES]
     asked = {"protocol": "disjoint", "draws": SEEDS}
-    write_atomically(path, json.dumps({**subject.about, **asked, "rows": rows}, indent=1).encode())
+    write_atomically(path, json.dumps({**trained.about, **asked, "rows": rows}, indent=1).encode())
     for row in rows:
         print({name: round(value, 2) for name, value in row.items()}, flush=True)
 

@@ -9,7 +9,7 @@ import torch
 from tests.oracles import distributions, episode, reference_terms
 from vma import VMA, ModelConfig
 from vma.bounds import BoundTerms
-from vma.networks import compiled
+from vma.kernels import compiled
 from vma.reads import independent
 
 

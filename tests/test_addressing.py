@@ -234,7 +234,7 @@ def test_masked_items_have_no_mass_and_no_influence(seed: int, items: int) -> No
     for sampling in ("independent", "all", "straight-through"):
         terms = model.terms(x, masked, 2, sampling=sampling)
         assert bool(torch.isfinite(multi_sample_bound(terms)).all())
-    model(x, masked, 2, estimator_name="gumbel").loss.backward()
+    model(x, masked, 2, estimator="gumbel").loss.backward()
     assert all(bool(torch.isfinite(p.grad).all()) for p in model.parameters() if p.grad is not None)
 
 

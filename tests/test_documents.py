@@ -12,10 +12,10 @@ from benchmarks.recipes import RECIPES, table
 from benchmarks.sleep_study import table as sleep_table
 
 from vma.bench.workload import TRAINED_ITEMS, TRAINED_PAIRS, TRAINED_READS, trained_pairs
+from vma.commands.training import parse_start
 from vma.reproduce.page import contents, render
 from vma.reproduce.verdicts import read_verdicts
-from vma.training.commands import parse_start
-from vma.training.presets import PRESETS
+from vma.runs.presets import PRESETS
 
 ROOT = Path(__file__).parents[1]
 

@@ -170,7 +170,7 @@ def gaussian_terms(mean: Tensor, log_std: Tensor, noise: Tensor, detach: bool) -
     zero = torch.zeros_like(log_joint)
     mass = torch.full_like(log_joint, -math.log(noise.shape[1]))
     log_q_z = (q_z.detach() if detach else q_z).log_prob(z)
-    return BoundTerms(zero, zero, log_joint, log_q_z, zero, mass, z=z, q_z_held=detach), theta
+    return BoundTerms(zero, zero, log_joint, log_q_z, zero, mass, z=z, hold_q_z=detach), theta
 
 
 @pytest.mark.parametrize("name", ["vimco", "rws", "reinforce"])
@@ -192,7 +192,7 @@ def test_dreg_has_the_same_expected_gradient_as_the_pathwise_one(name: str) -> N
 def test_dreg_refuses_terms_that_it_would_be_wrong_for() -> None:
     mean, log_std = torch.tensor([0.4]).requires_grad_(), torch.tensor([-0.3]).requires_grad_()
     noise = torch.randn(3, 2, 1)
-    with pytest.raises(InputError, match="detach_q_z=True"):
+    with pytest.raises(InputError, match="hold_q_z=True"):
         estimate(gaussian_terms(mean, log_std, noise, False)[0], "vimco", "dreg")
     terms, _ = gaussian_terms(mean, log_std, noise, True)
     estimate(terms, "vimco", "dreg")
@@ -212,7 +212,7 @@ def test_dreg_lowers_the_variance_of_the_encoder_gradient() -> None:
             terms = BoundTerms(
                 terms.log_p_a, terms.log_q_a, terms.log_p_z - theta[1] * torch.sin(terms.z[..., 0]),
                 terms.log_q_z, terms.log_p_x, terms.log_mass, z=terms.z,
-                q_z_held=terms.q_z_held,
+                hold_q_z=terms.hold_q_z,
             )  # fmt: skip
             rows.append(flat_gradient(estimate(terms, "vimco", latent_gradient).surrogate, [mean, log_std]))
         spread[latent_gradient] = torch.stack(rows).std(0).max()
@@ -276,7 +276,7 @@ def test_every_parameter_gets_a_gradient(name: str, latent_gradient: str, config
     model = VMA(config)
     x, memory = episode(config, 6, 5)
     for _ in range(3):  # relu units that are off for one draw may be on for another
-        result = model(x, memory, 4, estimator_name=name, latent_gradient=latent_gradient)
+        result = model(x, memory, 4, estimator=name, latent_gradient=latent_gradient)
         assert isinstance(result, Estimate)
         result.loss.backward()
     silent = [n for n, p in model.named_parameters() if p.grad is None or not bool(p.grad.any())]

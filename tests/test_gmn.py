@@ -22,8 +22,8 @@ from vma.baselines import GenerativeMatchingNetwork
 from vma.baselines.matching import Controller
 from vma.baselines.published import Query, Section
 from vma.latents import DiagonalGaussian
+from vma.runs.presets import PRESETS
 from vma.similarity import NORM_FLOOR
-from vma.training.presets import PRESETS
 
 CONFIGS = {
     "mlp": small_mlp(),
@@ -192,7 +192,7 @@ def test_a_sequence_is_trained_with_the_objective_of_its_estimator(name: str, la
         return torch.Generator().manual_seed(1)
 
     def wanted(objective: str) -> torch.Tensor:
-        terms = model.sequence_terms(x, 4, detach_q_z=latent_gradient == "dreg", generator=seed())
+        terms = model.sequence_terms(x, 4, hold_q_z=latent_gradient == "dreg", generator=seed())
         log_w = terms.log_p_z + terms.log_p_x - terms.log_q_z
         omega = log_w.detach().softmax(1).unsqueeze(-1)
         if latent_gradient == "dreg" and objective == "multi-sample":
@@ -275,7 +275,7 @@ def test_bad_input() -> None:
     with pytest.raises(InputError, match="K >= 1"):
         model.sequence_bound(x[None], 0)
     with pytest.raises(InputError, match="Unknown estimator 'vimc'"):
-        model(x[None], estimator_name="vimc")
+        model(x[None], estimator="vimc")
     with pytest.raises(InputError, match="no addresses"):
         model.terms(x, memory, sampling="all")
     with pytest.raises(InputError, match="use learned_items=0"):

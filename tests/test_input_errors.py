@@ -106,7 +106,7 @@ def test_memory_given_where_it_should_not_be() -> None:
 def test_one_sample_where_two_are_needed(name: str) -> None:
     model, x, memory = model_and_episode()
     with pytest.raises(InputError, match=rf"{name}' needs K >= 2 samples, not 1"):
-        model(x, memory, 1, estimator_name=name)
+        model(x, memory, 1, estimator=name)
     with pytest.raises(InputError, match="needs K >= 2"):
         estimate(model.terms(x, memory, 1), name)
 
@@ -170,9 +170,9 @@ def test_no_samples_at_all() -> None:
 def test_more_distinct_addresses_than_items() -> None:
     model, x, memory = model_and_episode()
     with pytest.raises(InputError, match="4 distinct addresses cannot be drawn from 3 memory items"):
-        model(x, memory, 4, estimator_name="without-replacement")
+        model(x, memory, 4, estimator="without-replacement")
     with pytest.raises(InputError, match="K <= 10"):
-        model(x, Memory.of(bits(20, 4, 4)), 11, estimator_name="without-replacement")
+        model(x, Memory.of(bits(20, 4, 4)), 11, estimator="without-replacement")
     with pytest.raises(InputError, match="drawn without replacement"):
         estimate(model.terms(x, memory, 2), "without-replacement")
 
@@ -180,7 +180,7 @@ def test_more_distinct_addresses_than_items() -> None:
 @pytest.mark.parametrize(
     ("call", "names"),
     [
-        (lambda m, x, memory: m(x, memory, estimator_name="vimc"), ESTIMATORS),
+        (lambda m, x, memory: m(x, memory, estimator="vimc"), ESTIMATORS),
         (lambda m, x, memory: m(x, memory, latent_gradient="path"), ["pathwise", "dreg"]),
         (lambda m, x, memory: m.terms(x, memory, sampling="some"), ["independent", "all"]),
         (lambda m, x, memory: ModelConfig(similarity="cosin"), SIMILARITIES),

@@ -7,7 +7,7 @@ from torch import Tensor
 from tests.many_reads import rows_of_calls, terms_of_many_reads
 from tests.oracles import episode, small_convolutional
 from vma import VMA, ModelConfig
-from vma.networks import compiled, one_pass
+from vma.kernels import compiled, one_pass
 from vma.networks.convolutional import Decoder
 
 pytestmark = pytest.mark.usefixtures("one_thread")

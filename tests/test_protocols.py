@@ -10,7 +10,7 @@ from torch import Tensor
 from tests.oracles import SIGMAS
 from vma import Memory
 from vma.data.dataset import Dataset
-from vma.episodes import EpisodeSampler
+from vma.data.samplers import EpisodeSampler
 
 SIDE, DRAWERS, STEPS = 8, 20, 600
 

@@ -12,7 +12,7 @@ import vma.quickstart
 import vma.report
 from vma import InputError
 from vma.cli import run
-from vma.training.settings import TrainSettings
+from vma.runs.settings import TrainSettings
 
 
 def twenty_updates(seed: int, real=vma.quickstart.small_settings) -> TrainSettings:

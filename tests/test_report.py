@@ -20,7 +20,7 @@ from vma.addressing import AddressDistribution, class_mass
 from vma.baselines import VAE
 from vma.bounds import BoundTerms
 from vma.data.dataset import Dataset
-from vma.episodes import EpisodeSampler
+from vma.data.samplers import EpisodeSampler
 from vma.errors import InputError
 from vma.evaluation.statistics import mean, wilson
 from vma.memory import Memory

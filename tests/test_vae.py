@@ -139,7 +139,7 @@ def test_every_estimator_is_the_gradient_of_its_own_objective(name: str, latent_
     model = loud(VAE(small_mlp()))
     x, noise, objective = bits(3, 4, 4), torch.randn(3, 5, 2), ESTIMATORS[name].objective
     model.noise = lambda *shape: noise  # type: ignore[method-assign]
-    given = model(x, None, 5, estimator_name=name, latent_gradient=latent_gradient)
+    given = model(x, None, 5, estimator=name, latent_gradient=latent_gradient)
     bound = elbo(given.terms) if objective == "elbo" else bound_of(given.terms)
     torch.testing.assert_close(given.bound, bound)
     gradient = {"pathwise": pathwise_gradient, "dreg": dreg_gradient}[latent_gradient]
@@ -205,7 +205,7 @@ def test_bad_input() -> None:
     with pytest.raises(InputError, match="no addresses: sampling must be 'independent', not 'all'"):
         model.terms(x, sampling="all")
     with pytest.raises(InputError, match="Unknown estimator 'vimc'"):
-        model(x, estimator_name="vimc")
+        model(x, estimator="vimc")
     with pytest.raises(InputError, match="Unknown latent gradient 'path'"):
         model(x, latent_gradient="path")
 

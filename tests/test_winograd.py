@@ -11,7 +11,7 @@ from tests.many_reads import rows_of_calls, terms_of_many_reads
 from tests.oracles import episode, small_convolutional
 from vma import VMA, Memory, ModelConfig
 from vma.evaluation.likelihood import bounds
-from vma.networks import compiled, winograd
+from vma.kernels import compiled, winograd
 from vma.networks.layers import convolution
 
 pytestmark = pytest.mark.usefixtures("one_thread")

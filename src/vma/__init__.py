@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from vma.config import ModelConfig, paper_mlp
     from vma.errors import InputError
     from vma.estimators import ESTIMATORS, Estimate, estimate
+    from vma.fewshot import load
     from vma.memory import Memory
     from vma.model import VMA, Samples
     from vma.storage import load_model, save_model
-    from vma.use import load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -58,7 +58,7 @@ _HOMES = {
     "vma.memory": ("Memory",),
     "vma.model": ("VMA", "Samples"),
     "vma.storage": ("load_model", "save_model"),
-    "vma.use": ("load",),
+    "vma.fewshot": ("load",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -30,7 +30,7 @@ class BoundTerms:
         q_a: The posterior q(a|x), if known.
         z: The sampled z, through which gradients reach q(z|m,x); only `dreg` looks at it.
         log_rest: Log of q(a|x)'s mass on addresses that were not read; only `without-replacement` needs it.
-        q_z_held: Whether log q(z|m_a,x) has a gradient through z alone, as `dreg` asks.
+        hold_q_z: Whether log q(z|m_a,x) has a gradient through z alone, as `dreg` asks.
     """
 
     log_p_a: Float[Tensor, "batch samples"]
@@ -44,7 +44,7 @@ class BoundTerms:
     q_a: AddressDistribution | None = None
     z: Float[Tensor, "batch samples latent"] | None = None
     log_rest: Float[Tensor, "batch"] | None = None
-    q_z_held: bool = False
+    hold_q_z: bool = False
 
     def join(self, other: "BoundTerms") -> "BoundTerms":
         """The reads of both, in proportion to their numbers: Σ_k mass_k w_k is the mean of the two sums."""

@@ -37,33 +37,35 @@ COMMANDS: dict[str, Command] = {
         "vma.quickstart:quickstart", "two minutes of training, then a report on what it does"
     ),
     "train": Command(
-        "vma.training.commands:train_command", "train a preset, or go on with a run", parses=True
+        "vma.commands.training:train_command", "train a preset, or go on with a run", parses=True
     ),
     "sleep": Command(
-        "vma.training.commands:sleep_command",
+        "vma.commands.training:sleep_command",
         "let a run dream, so that q(a|x) learns where to look",
         parses=True,
     ),
     "presets": Command(
-        "vma.training.commands:presets_command", "every experiment, and what the paper reports"
+        "vma.commands.training:presets_command", "every experiment, and what the paper reports"
     ),
-    "runs": Command("vma.training.commands:runs_command", "the runs so far"),
+    "runs": Command("vma.commands.training:runs_command", "the runs so far"),
     "evaluate": Command(
-        "vma.evaluation.commands:evaluate_command", "likelihood, sweeps, classification, samples", parses=True
+        "vma.commands.evaluation:evaluate_command", "likelihood, sweeps, classification, samples", parses=True
     ),
     "reproduce": Command(
-        "vma.reproduce.commands:reproduce_command",
+        "vma.commands.reproduce:reproduce_command",
         "a figure, table or statement of the paper again",
         parses=True,
     ),
-    "report": Command("vma.reproduce.commands:report_command", "all that was reproduced, on one page"),
-    "imagine": Command("vma.use.commands:imagine", "new images like those in a memory, as a picture"),
-    "recognise": Command("vma.use.commands:recognise", "which class of a memory each image is of"),
-    "score": Command("vma.use.commands:score", "log p(x|M) of images, and which of them are novel"),
-    "explain": Command("vma.use.commands:explain", "where the model looks for an image"),
-    "serve": Command("vma.serve.commands:serve", "a local page to draw, remember, imagine and recognise"),
-    "export": Command("vma.use.commands:export", "write a run's model to one file"),
-    "info": Command("vma.use.commands:info", "describe a saved model: its configuration, size and memory"),
+    "report": Command("vma.commands.reproduce:report_command", "all that was reproduced, on one page"),
+    "imagine": Command("vma.commands.fewshot:imagine", "new images like those in a memory, as a picture"),
+    "recognise": Command("vma.commands.fewshot:recognise", "which class of a memory each image is of"),
+    "score": Command("vma.commands.fewshot:score", "log p(x|M) of images, and which of them are novel"),
+    "explain": Command("vma.commands.fewshot:explain", "where the model looks for an image"),
+    "serve": Command("vma.commands.serve:serve", "a local page to draw, remember, imagine and recognise"),
+    "export": Command("vma.commands.fewshot:export", "write a run's model to one file"),
+    "info": Command(
+        "vma.commands.fewshot:info", "describe a saved model: its configuration, size and memory"
+    ),
     "bench step": Command("vma.bench.step:bench_step", "one training update, beside the textbook's"),
     "bench evaluate": Command(
         "vma.bench.evaluate:bench_evaluate", "the K = 1000 bound, beside the textbook's"
@@ -75,11 +77,11 @@ COMMANDS: dict[str, Command] = {
     ),
     "bench data": Command("vma.bench.data:bench_data", "episodes and glyphs per second"),
     "data list": Command(
-        "vma.data.commands:list_datasets", "all datasets, whether they are here, how large they are"
+        "vma.commands.data:list_datasets", "all datasets, whether they are here, how large they are"
     ),
-    "data show": Command("vma.data.commands:show", "write a contact sheet of a dataset as PNG"),
-    "data verify": Command("vma.data.commands:verify", "check counts, shapes and content hashes of datasets"),
-    "data fetch": Command("vma.data.commands:fetch", "download a dataset to the cache"),
+    "data show": Command("vma.commands.data:show", "write a contact sheet of a dataset as PNG"),
+    "data verify": Command("vma.commands.data:verify", "check counts, shapes and content hashes of datasets"),
+    "data fetch": Command("vma.commands.data:fetch", "download a dataset to the cache"),
 }
 
 

@@ -14,11 +14,12 @@ from vma.checks import as_targets, as_tensor, check_samples
 from vma.chunks import in_chunks
 from vma.config import ModelConfig
 from vma.errors import InputError
-from vma.estimators import Estimate, estimate, estimator
+from vma.estimators import Estimate, estimate, find_estimator
+from vma.kernels import compiled
 from vma.latents import DiagonalGaussian
 from vma.likelihoods import Drawing, build_likelihood
 from vma.memory import LearnedMemory, Memory, choose_memory
-from vma.networks import build_networks, compiled
+from vma.networks import build_networks
 from vma.reads import Gather, Reads, draw, gather
 from vma.similarity import similarity
 from vma.warps import Look
@@ -92,7 +93,7 @@ class VMA(nn.Module):
         samples: int = 4,
         *,
         sampling: str = "independent",
-        detach_q_z: bool = False,
+        hold_q_z: bool = False,
         chunk: int = 0,
         seen: Look | None = None,
         blind: float = 0.0,
@@ -105,7 +106,7 @@ class VMA(nn.Module):
             memory: M; left out for learned memory.
             samples: K. With `sampling="all"`, the number of z for each address.
             sampling: `independent`, `all`, `stratified`, `without-replacement` or `straight-through`.
-            detach_q_z: Hold q(z|m,x) fixed in log q(z|m,x), as `dreg` asks.
+            hold_q_z: Hold q(z|m,x) fixed in log q(z|m,x), as `dreg` asks.
             chunk: Rows that a network sees at a time, for a large K; 0 for all at once.
             seen: What q(a|x) sees of an image, in training; p(a) and all else see it as it is.
             blind: Share of the targets whose pixels do not know those before them, in training (`reading-order`).
@@ -120,9 +121,7 @@ class VMA(nn.Module):
         shape = (*reads.addresses.shape, self.config.latent)
         noise = torch.randn(shape, dtype=x.dtype, device=x.device, generator=generator)
         hidden = blind_targets(len(x), blind, x.device, generator)
-        return self.terms_at(
-            x, memory, p_a, q_a, reads, noise, detach_q_z=detach_q_z, blind=hidden, chunk=chunk
-        )
+        return self.terms_at(x, memory, p_a, q_a, reads, noise, hold_q_z=hold_q_z, blind=hidden, chunk=chunk)
 
     def glance(self, x: Float[Tensor, "batch *image"], memory: Memory, seen: Look) -> AddressDistribution:
         """q(a|x) of matching networks that see targets and items as `seen` shows them."""
@@ -137,7 +136,7 @@ class VMA(nn.Module):
         reads: Reads,
         noise: Float[Tensor, "batch samples latent"],
         *,
-        detach_q_z: bool = False,
+        hold_q_z: bool = False,
         blind: Bool[Tensor, "batch"] | None = None,
         chunk: int = 0,
     ) -> BoundTerms:
@@ -167,7 +166,7 @@ class VMA(nn.Module):
             log_p_a=reads.log_prob(p_a),
             log_q_a=reads.log_prob(q_a),
             log_p_z=p_z.log_prob(z),
-            log_q_z=(q_z.detach() if detach_q_z else q_z).log_prob(z),
+            log_q_z=(q_z.detach() if hold_q_z else q_z).log_prob(z),
             log_p_x=at_home(log_p_x for _, log_p_x in decoded),
             log_mass=reads.log_mass,
             kl_z=q_z.kl(p_z),
@@ -175,7 +174,7 @@ class VMA(nn.Module):
             q_a=q_a,
             z=z,
             log_rest=reads.log_rest,
-            q_z_held=detach_q_z,
+            hold_q_z=hold_q_z,
         )
 
     def encode(
@@ -214,7 +213,7 @@ class VMA(nn.Module):
         memory: Memory | None = None,
         samples: int = 4,
         *,
-        estimator_name: str = "vimco",
+        estimator: str = "vimco",
         latent_gradient: str = "pathwise",
         seen: Look | None = None,
         blind: float = 0.0,
@@ -226,25 +225,25 @@ class VMA(nn.Module):
             x: Targets.
             memory: M; left out for learned memory.
             samples: K.
-            estimator_name: One of `vma.ESTIMATORS`.
+            estimator: One of `vma.ESTIMATORS`.
             latent_gradient: `pathwise` or `dreg`.
             seen: What q(a|x) sees of an image, such as `vma.warps.look` gives.
             blind: Share of the targets whose pixels do not know those before them (`reading-order`).
             generator: Source of randomness.
         """
-        chosen = estimator(estimator_name)
-        check_samples(samples, chosen.least_samples, f"The estimator {estimator_name!r}")
+        chosen = find_estimator(estimator)
+        check_samples(samples, chosen.least_samples, f"The estimator {estimator!r}")
         terms = self.terms(
             x,
             memory,
             1 if chosen.sampling == "all" else samples,
             sampling=chosen.sampling,
-            detach_q_z=latent_gradient == "dreg",
+            hold_q_z=latent_gradient == "dreg",
             seen=seen,
             blind=blind,
             generator=generator,
         )
-        return estimate(terms, estimator_name, latent_gradient)
+        return estimate(terms, estimator, latent_gradient)
 
     @torch.no_grad()
     def bound(

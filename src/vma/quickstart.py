@@ -10,12 +10,12 @@ from vma.data import load_dataset
 from vma.errors import InputError
 from vma.files import write_atomically
 from vma.model import VMA
+from vma.runs.checkpoint import read_progress
+from vma.runs.folder import Run, default_root
+from vma.runs.presets import PRESETS
+from vma.runs.settings import SleepSettings, TrainSettings
 from vma.storage import load_model
-from vma.training.checkpoint import read_progress
 from vma.training.loop import train
-from vma.training.presets import PRESETS
-from vma.training.runs import Run, default_root
-from vma.training.settings import SleepSettings, TrainSettings
 
 VMA_SHARE = 0.72  # of the minutes; the VAE then does as many updates, in less time
 

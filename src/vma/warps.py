@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
 from vma.errors import InputError
-from vma.networks.maps import planes
+from vma.kernels.maps import planes
 
 Images = Float[Tensor, "batch *image"]
 Look = Callable[[Images], Images]  # what the matching networks see of an image

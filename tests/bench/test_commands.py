@@ -35,7 +35,7 @@ from vma.bench.machine import threads
 from vma.bench.step import bench_step
 from vma.bench.timing import Times
 from vma.bench.workload import Workload, expected_pairs, few_shot_preset, glyph_sampler, trained_pairs
-from vma.networks import compiled, one_pass
+from vma.kernels import compiled, one_pass
 
 COMMANDS = (bench_step, bench_evaluate, bench_attention, bench_addressing, bench_drawing, bench_data)
 

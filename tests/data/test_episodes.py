@@ -11,7 +11,7 @@ from makers import make_dataset
 
 from vma.data import Dataset, binarize
 from vma.data.randomness import permutation, stream
-from vma.episodes import BatchSampler, Episode, EpisodeSampler, RecallSampler, Sampler
+from vma.data.samplers import BatchSampler, Episode, EpisodeSampler, RecallSampler, Sampler
 from vma.errors import InputError
 
 SIGMAS = 5.0  # a right sampler fails one of the statistical tests below less than once in 10⁵ runs

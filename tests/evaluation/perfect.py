@@ -9,8 +9,8 @@ from torch import Tensor
 
 from vma import VMA, AddressDistribution, BoundTerms, Memory, ModelConfig
 from vma.data.dataset import Dataset
-from vma.evaluation.subject import Subject
-from vma.training.settings import EpisodeSettings, TrainSettings
+from vma.evaluation.trained_run import TrainedRun
+from vma.runs.settings import EpisodeSettings, TrainSettings
 
 COST = 11.0  # −log p(x|m_a) where m_a is of x's class
 SIZE = 4
@@ -75,6 +75,6 @@ class Blind(Perfect):
         return AddressDistribution(torch.zeros(len(x), len(memory)).log_softmax(-1))
 
 
-def subject(model: VMA, dataset: Dataset, shots: int = 2) -> Subject:
+def trained(model: VMA, dataset: Dataset, shots: int = 2) -> TrainedRun:
     settings = TrainSettings(model=CONFIG, episode=EpisodeSettings(classes=2, targets=1, shots=shots))
-    return Subject(model, dataset, settings, {"model": {"kind": "vma"}, "data": {"name": dataset.name}})
+    return TrainedRun(model, dataset, settings, {"model": {"kind": "vma"}, "data": {"name": dataset.name}})

@@ -9,10 +9,10 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.evaluation.perfect import coded, subject
+from tests.evaluation.perfect import coded, trained
 from tests.oracles import SIGMAS, small_convolutional, small_mlp
 from vma import VMA, InputError
-from vma.evaluation import CalibrationQuestion, calibration
+from vma.evaluation import CalibrationOptions, calibration
 from vma.evaluation.calibration import (
     BINS,
     LEAST,
@@ -23,11 +23,11 @@ from vma.evaluation.calibration import (
 )
 from vma.evaluation.classification import trial_draw
 from vma.evaluation.reliability import draw_reliability, merge
+from vma.evaluation.resumable import Evaluation
 from vma.evaluation.tables import table
-from vma.evaluation.units import Evaluation
+from vma.fewshot.keyed import KeyedMemory
+from vma.fewshot.recognition import RULES, shares
 from vma.models import build_model
-from vma.use.keyed import KeyedMemory
-from vma.use.recognition import RULES, shares
 
 TRIALS = 4000
 
@@ -73,12 +73,12 @@ def test_bins_are_of_equal_width_and_hold_every_forecast() -> None:
 
 
 def asked(**changes: Any) -> Evaluation:
-    question = CalibrationQuestion(**{"tasks": ((3, 2), (2, 1)), "trials": 23, "samples": 2, **changes})
-    return calibration(subject(VMA(small_mlp()), coded(9, 4)), question)
+    options = CalibrationOptions(**{"tasks": ((3, 2), (2, 1)), "trials": 23, "samples": 2, **changes})
+    return calibration(trained(VMA(small_mlp()), coded(9, 4)), options)
 
 
 def rows_of(evaluation: Evaluation) -> list[dict[str, Any]]:
-    return [evaluation.unit(number) for number in range(evaluation.units)]
+    return [evaluation.part(number) for number in range(evaluation.parts)]
 
 
 def without_time(row: dict[str, Any]) -> dict[str, Any]:
@@ -88,9 +88,9 @@ def without_time(row: dict[str, Any]) -> dict[str, Any]:
 
 def test_what_is_measured_is_what_recognise_says() -> None:
     """The first trial of each rule against `shares` on the same episode: no class is shifted at step 0."""
-    about = subject(VMA(small_mlp()), coded(9, 4))
-    question = CalibrationQuestion(tasks=((3, 2),), trials=1, samples=2, seed=5)
-    (row,) = rows_of(calibration(about, question))
+    about = trained(VMA(small_mlp()), coded(9, 4))
+    options = CalibrationOptions(tasks=((3, 2),), trials=1, samples=2, seed=5)
+    (row,) = rows_of(calibration(about, options))
     episode = trial_draw(about.dataset, 3, 2, 5)(0).tensors()
     keyed = KeyedMemory.of(about.model, episode.memory)
     for name, (said,) in row["rules"].items():
@@ -107,7 +107,7 @@ def test_what_is_measured_is_what_recognise_says() -> None:
 def test_units_are_functions_of_their_number_and_cover_all_trials() -> None:
     evaluation = asked()
     rows = rows_of(evaluation)
-    assert without_time(evaluation.unit(1)) == without_time(rows[1])
+    assert without_time(evaluation.part(1)) == without_time(rows[1])
     assert [len(row["rules"]["joined"]) for row in rows] == [20, 3, 20, 3]
     found = evaluation.summary(rows)
     assert [(task["ways"], task["shots"], task["items"]) for task in found["tasks"]] == [(3, 2, 6), (2, 1, 2)]
@@ -126,8 +126,8 @@ def test_a_model_that_cannot_choose_is_right_by_chance_and_knows_it() -> None:
     with torch.no_grad():
         for parameter in model.addressing.parameters():
             parameter.zero_()
-    question = CalibrationQuestion(tasks=((5, 1),), trials=40, rules=("address",), samples=1)
-    evaluation = calibration(subject(model, coded(9, 4)), question)
+    options = CalibrationOptions(tasks=((5, 1),), trials=40, rules=("address",), samples=1)
+    evaluation = calibration(trained(model, coded(9, 4)), options)
     (task,) = evaluation.summary(rows_of(evaluation))["tasks"]
     assert task["rules"]["address"]["accuracy"]["value"] == 0.2
     assert task["rules"]["address"]["calibration_error"] == pytest.approx(0, abs=1e-9)
@@ -171,4 +171,4 @@ def test_questions_that_make_no_sense() -> None:
         asked(samples=0)
     vae = build_model(small_convolutional(model="vae"))
     with pytest.raises(InputError, match="raw memory"):
-        calibration(subject(vae, coded(4, 4)), CalibrationQuestion())
+        calibration(trained(vae, coded(4, 4)), CalibrationOptions())

@@ -4,19 +4,19 @@ import math
 
 import pytest
 
-from tests.evaluation.perfect import CONFIG, COST, Perfect, code, coded, subject
+from tests.evaluation.perfect import CONFIG, COST, Perfect, code, coded, trained
 from vma import InputError
-from vma.evaluation import ClassesQuestion, Evaluation, ShotsQuestion, classes_sweep, shots_sweep
-from vma.evaluation.nested import NestedMemories
+from vma.evaluation import ClassesOptions, Evaluation, ShotsOptions, classes_sweep, shots_sweep
+from vma.evaluation.growing_memories import GrowingMemories
 
 
 def rows(evaluation: Evaluation) -> list[dict[str, object]]:
-    return [evaluation.unit(number) for number in range(evaluation.units)]
+    return [evaluation.part(number) for number in range(evaluation.parts)]
 
 
 @pytest.mark.parametrize("classes", [1, 2, 3, 5, 10])
 def test_every_class_is_a_targets_own_once(classes: int) -> None:
-    nested = NestedMemories(coded(10, 6), targets=2, shots=3)
+    nested = GrowingMemories(coded(10, 6), targets=2, shots=3)
     seen = []
     for number in range(nested.blocks(classes)):
         block = nested.block(classes, number, 3)
@@ -31,7 +31,7 @@ def test_every_class_is_a_targets_own_once(classes: int) -> None:
 
 
 def test_targets_and_items_are_the_same_along_the_sweep_and_never_meet() -> None:
-    nested = NestedMemories(coded(8, 6), targets=1, shots=4)
+    nested = GrowingMemories(coded(8, 6), targets=1, shots=4)
     alone = {int(code(b.targets)): b for b in (nested.block(1, n, 4) for n in range(8))}
     together = nested.block(8, 0, 2)
     assert together.memory is not None
@@ -44,23 +44,23 @@ def test_targets_and_items_are_the_same_along_the_sweep_and_never_meet() -> None
 
 
 def test_the_seed_decides() -> None:
-    one, same, other = (NestedMemories(coded(8, 6), 1, 2, seed) for seed in (0, 0, 1))
+    one, same, other = (GrowingMemories(coded(8, 6), 1, 2, seed) for seed in (0, 0, 1))
     assert (one.images == same.images).all()
     assert (one.images != other.images).any()
 
 
 def test_too_few_images_or_classes_are_named() -> None:
     with pytest.raises(InputError, match="need 7 images of a class"):
-        NestedMemories(coded(4, 6), targets=2, shots=5)
+        GrowingMemories(coded(4, 6), targets=2, shots=5)
     with pytest.raises(InputError, match="memory of 5 classes"):
-        NestedMemories(coded(4, 6)).blocks(5)
+        GrowingMemories(coded(4, 6)).blocks(5)
     with pytest.raises(InputError, match="no block 4"):
-        NestedMemories(coded(4, 6)).block(1, 4, 1)
+        GrowingMemories(coded(4, 6)).block(1, 4, 1)
 
 
 def test_a_perfect_model_lies_on_the_log_c_line() -> None:
-    question = ClassesQuestion(classes=(1, 2, 4, 0), shots=2, samples=8)
-    evaluation = classes_sweep(subject(Perfect(CONFIG), coded(8, 5)), question)
+    options = ClassesOptions(classes=(1, 2, 4, 0), shots=2, samples=8)
+    evaluation = classes_sweep(trained(Perfect(CONFIG), coded(8, 5)), options)
     points = evaluation.summary(rows(evaluation))["points"]
     assert [p["classes"] for p in points] == [1, 2, 4, 8]
     for p in points:
@@ -73,11 +73,11 @@ def test_a_perfect_model_lies_on_the_log_c_line() -> None:
 
 
 def test_more_shots_of_a_perfect_model_change_nothing() -> None:
-    evaluation = shots_sweep(subject(Perfect(CONFIG), coded(8, 5)), ShotsQuestion(shots=(1, 2, 4), samples=8))
+    evaluation = shots_sweep(trained(Perfect(CONFIG), coded(8, 5)), ShotsOptions(shots=(1, 2, 4), samples=8))
     results = evaluation.summary(rows(evaluation))
     assert [p["memory"] for p in results["points"]] == [8, 16, 32]
     assert results["number_of_targets"] == 8
     for p in results["points"]:
         assert p["nll"]["value"] == pytest.approx(COST + math.log(8), abs=1e-9)
     with pytest.raises(InputError, match="1 or more items"):
-        shots_sweep(subject(Perfect(CONFIG), coded(8, 5)), ShotsQuestion(shots=(0, 1)))
+        shots_sweep(trained(Perfect(CONFIG), coded(8, 5)), ShotsOptions(shots=(0, 1)))

@@ -11,16 +11,16 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from tests.evaluation.perfect import CONFIG, COST, SIZE, code, coded, subject
+from tests.evaluation.perfect import CONFIG, COST, SIZE, code, coded, trained
 from tests.oracles import SIGMAS, small_mlp
 from vma import VMA, AddressDistribution, BoundTerms, InputError, Memory
-from vma.evaluation import NoveltyQuestion, novelty
+from vma.evaluation import NoveltyOptions, novelty
 from vma.evaluation.detection import draw_detection
 from vma.evaluation.novelty import LEVELS, MEASURES, area, curve, flagged, histogram, split, summary
+from vma.evaluation.resumable import Evaluation
 from vma.evaluation.tables import table
-from vma.evaluation.units import Evaluation
+from vma.fewshot.novelty import UNUSUAL, t_limit, t_tail
 from vma.reads import Reads
-from vma.use.novelty import UNUSUAL, t_limit, t_tail
 
 CLASSES = 30
 CODES = 2 ** (SIZE * SIZE // 2)  # of which turned images may have any
@@ -60,7 +60,7 @@ class Knowing(VMA):
 
 
 def answered(evaluation: Evaluation) -> dict[str, Any]:
-    rows = [evaluation.unit(i) for i in range(evaluation.units)]
+    rows = [evaluation.part(i) for i in range(evaluation.parts)]
     about = {**evaluation.about, "model": {"preset": "", "kind": "vma", "updates": 3}}
     data = {"name": "coded", "split": "built"}
     return {"evaluation": "novelty", **about, "data": data, "results": evaluation.summary(rows)}
@@ -68,8 +68,8 @@ def answered(evaluation: Evaluation) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    question = NoveltyQuestion(episodes=3, classes=6, absent=5, shots=4, targets=3, samples=8)
-    return answered(novelty(subject(Knowing(), coded(CLASSES, 12)), question))
+    options = NoveltyOptions(episodes=3, classes=6, absent=5, shots=4, targets=3, samples=8)
+    return answered(novelty(trained(Knowing(), coded(CLASSES, 12)), options))
 
 
 def test_a_model_that_knows_every_class_flags_all_that_are_absent(found: dict[str, Any]) -> None:
@@ -95,11 +95,11 @@ def test_the_table_and_the_figure_show_the_answer(found: dict[str, Any]) -> None
 
 def test_an_episode_depends_on_its_number_alone() -> None:
     torch.manual_seed(0)
-    question = NoveltyQuestion(episodes=2, classes=2, absent=2, shots=2, targets=2, samples=2)
+    options = NoveltyOptions(episodes=2, classes=2, absent=2, shots=2, targets=2, samples=2)
     model, dataset = VMA(CONFIG), coded(9, 6)
-    one, other = (novelty(subject(model, dataset), question) for _ in range(2))
-    assert [one.unit(0), one.unit(1)] == [other.unit(1), other.unit(0)][::-1]
-    assert one.unit(0) != one.unit(1)
+    one, other = (novelty(trained(model, dataset), options) for _ in range(2))
+    assert [one.part(0), one.part(1)] == [other.part(1), other.part(0)][::-1]
+    assert one.part(0) != one.part(1)
 
 
 # Rows whose answer is known
@@ -178,10 +178,10 @@ MISTAKES = {
 def test_mistakes_are_named(mistake: str) -> None:
     options, message = MISTAKES[mistake]
     with pytest.raises(InputError, match=message):
-        novelty(subject(VMA(CONFIG), coded(6, 6)), NoveltyQuestion(**options))
+        novelty(trained(VMA(CONFIG), coded(6, 6)), NoveltyOptions(**options))
 
 
 def test_a_model_without_a_raw_memory_is_refused() -> None:
     learned = VMA(small_mlp(height=SIZE, width=SIZE, learned_items=3))
     with pytest.raises(InputError, match="Only a model with a raw memory"):
-        novelty(subject(learned, coded(6, 6)), NoveltyQuestion())
+        novelty(trained(learned, coded(6, 6)), NoveltyOptions())

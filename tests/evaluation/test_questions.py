@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.evaluation.perfect import CONFIG, Blind, Perfect, code, coded, subject
+from tests.evaluation.perfect import CONFIG, Blind, Perfect, code, coded, trained
 from tests.oracles import (
     LEVEL,
     SIGMAS,
@@ -21,12 +21,12 @@ from tests.oracles import (
 from vma import VMA, InputError, Memory
 from vma.data.dataset import Dataset
 from vma.evaluation import (
-    ClassesQuestion,
-    ClassificationQuestion,
-    EpisodeQuestion,
-    PosteriorQuestion,
-    SamplesQuestion,
-    Subject,
+    ClassesOptions,
+    ClassifyOptions,
+    NllOptions,
+    PosteriorOptions,
+    SamplesOptions,
+    TrainedRun,
     class_log_likelihood,
     classes_sweep,
     classify,
@@ -36,20 +36,20 @@ from vma.evaluation import (
 )
 from vma.evaluation.classification import trial_draw
 from vma.evaluation.images import pack, unpack
+from vma.evaluation.resumable import Evaluation
 from vma.evaluation.statistics import area_under_curve, mean_of, wilson
-from vma.evaluation.units import Evaluation
 from vma.models import build_model
-from vma.training.settings import EpisodeSettings, TrainSettings
+from vma.runs.settings import EpisodeSettings, TrainSettings
 
 
 def results(evaluation: Evaluation) -> dict[str, object]:
-    return evaluation.summary([evaluation.unit(number) for number in range(evaluation.units)])
+    return evaluation.summary([evaluation.part(number) for number in range(evaluation.parts)])
 
 
 def test_a_perfect_model_classifies_perfectly_and_a_blind_one_by_chance() -> None:
-    question = ClassificationQuestion(tasks=((5, 1), (4, 2)), trials=40, samples=1)
-    perfect = results(classify(subject(Perfect(CONFIG), coded(9, 4)), question))
-    blind = results(classify(subject(Blind(CONFIG), coded(9, 4)), question))
+    options = ClassifyOptions(tasks=((5, 1), (4, 2)), trials=40, samples=1)
+    perfect = results(classify(trained(Perfect(CONFIG), coded(9, 4)), options))
+    blind = results(classify(trained(Blind(CONFIG), coded(9, 4)), options))
     for task in perfect["tasks"]:
         assert (task["by_address"]["value"], task["by_likelihood"]["value"]) == (1.0, 1.0)
         assert task["by_address"]["trials"] == 40
@@ -70,14 +70,14 @@ def test_the_likelihood_of_classes_sums_to_that_of_the_memory() -> None:
 
 def test_only_a_model_with_raw_memory_can_classify_or_be_inspected() -> None:
     vae = build_model(small_convolutional(model="vae"))
-    for ask, question in ((classify, ClassificationQuestion()), (posterior, PosteriorQuestion())):
+    for ask, options in ((classify, ClassifyOptions()), (posterior, PosteriorOptions())):
         with pytest.raises(InputError, match="raw memory"):
-            ask(subject(vae, coded(4, 4)), question)
+            ask(trained(vae, coded(4, 4)), options)
 
 
 def test_targets_of_an_absent_class_are_flagged() -> None:
-    question = PosteriorQuestion(episodes=3, classes=4, shots=2, targets=2, samples=2)
-    found = results(posterior(subject(Perfect(CONFIG), coded(9, 6)), question))
+    options = PosteriorOptions(episodes=3, classes=4, shots=2, targets=2, samples=2)
+    found = results(posterior(trained(Perfect(CONFIG), coded(9, 6)), options))
     assert found["found"]["value"] == 1.0
     assert found["novelty_auc"] == 1.0
     assert found["novelty_auc_entropy"] == 1.0
@@ -90,7 +90,7 @@ def test_targets_of_an_absent_class_are_flagged() -> None:
 
 
 def test_nll_counts_targets_and_resolves_what_was_left_out() -> None:
-    evaluation = nll(subject(VMA(CONFIG), coded(8, 6), shots=3), EpisodeQuestion(episodes=4, samples=5))
+    evaluation = nll(trained(VMA(CONFIG), coded(8, 6), shots=3), NllOptions(episodes=4, samples=5))
     found = results(evaluation)
     assert evaluation.about["classes"] == 2
     assert evaluation.about["shots"] == 3
@@ -104,15 +104,15 @@ def test_nll_counts_targets_and_resolves_what_was_left_out() -> None:
 def test_a_model_trained_on_sequences_gets_test_episodes_of_its_own() -> None:
     sequences = EpisodeSettings("sequence", classes=2, targets=10, shots=20)
     settings = TrainSettings(model=small_convolutional(model="gmn"), episode=sequences)
-    asked = Subject(VMA(CONFIG), coded(8, 9), settings, {"model": {"kind": "vma"}, "data": {}})
-    evaluation = nll(asked, EpisodeQuestion(episodes=1, samples=2))
+    asked = TrainedRun(VMA(CONFIG), coded(8, 9), settings, {"model": {"kind": "vma"}, "data": {}})
+    evaluation = nll(asked, NllOptions(episodes=1, samples=2))
     assert [evaluation.about[key] for key in ("classes", "targets", "shots")] == [2, 4, 4]
-    assert classes_sweep(asked, ClassesQuestion(classes=(1,))).about["shots"] == 4
+    assert classes_sweep(asked, ClassesOptions(classes=(1,))).about["shots"] == 4
 
 
 def test_a_learned_memory_says_how_much_of_it_is_in_use() -> None:
     config = small_mlp(learned_items=6)
-    found = results(nll(subject(VMA(config), coded(8, 6)), EpisodeQuestion(episodes=3, targets=4, samples=2)))
+    found = results(nll(trained(VMA(config), coded(8, 6)), NllOptions(episodes=3, targets=4, samples=2)))
     assert found["items"] == 6
     assert 1 <= found["items_in_use"] <= 6
     assert 0 < found["entropy_p_a"] <= math.log(6) + 1e-9
@@ -120,12 +120,12 @@ def test_a_learned_memory_says_how_much_of_it_is_in_use() -> None:
 
 def test_samples_by_item_and_of_a_learned_memory() -> None:
     model = VMA(small_mlp())
-    row = results(samples(subject(model, coded(8, 6)), SamplesQuestion(rows=3, samples=4, shots=2, real=2)))
+    row = results(samples(trained(model, coded(8, 6)), SamplesOptions(rows=3, samples=4, shots=2, real=2)))
     shapes = {name: unpack(row[name]).shape for name in ("items", "real", "probabilities", "binary")}
     pair, four = (3, 2, 4, 4), (3, 4, 4, 4)
     assert shapes == {"items": pair, "real": pair, "probabilities": four, "binary": four}
     learned = VMA(small_mlp(learned_items=5))
-    row = results(samples(subject(learned, coded(8, 6)), SamplesQuestion(rows=3, samples=4)))
+    row = results(samples(trained(learned, coded(8, 6)), SamplesOptions(rows=3, samples=4)))
     assert len(set(row["addresses"])) == 3
     assert unpack(row["probabilities"]).shape == (3, 4, 4, 4)
 
@@ -135,7 +135,7 @@ def test_rows_of_a_learned_memory_share_their_item() -> None:
     with torch.no_grad():  # z of no effect: a row's images are then all alike, and rows differ
         learned.networks.decoder_z.weight.zero_()
         learned.networks.decoder_m.weight.mul_(5)
-    row = results(samples(subject(learned, coded(8, 6)), SamplesQuestion(rows=3, samples=4)))
+    row = results(samples(trained(learned, coded(8, 6)), SamplesOptions(rows=3, samples=4)))
     images = unpack(row["probabilities"])
     assert np.ptp(images, axis=1).max() == 0
     assert np.abs(images[0] - images[1]).max() > 0
@@ -209,20 +209,20 @@ def test_trials_within_alphabets_are_functions_of_seed_and_step() -> None:
 
 
 def test_a_perfect_model_is_perfect_within_alphabets_too_and_the_answer_says_so() -> None:
-    question = ClassificationQuestion(tasks=((3, 1),), trials=25, within="alphabet")
-    asked = classify(subject(Perfect(CONFIG), alphabet_data({"Greek": 4, "Korean": 3})), question)
+    options = ClassifyOptions(tasks=((3, 1),), trials=25, within="alphabet")
+    asked = classify(trained(Perfect(CONFIG), alphabet_data({"Greek": 4, "Korean": 3})), options)
     assert asked.about["within"] == "alphabet"
     (task,) = results(asked)["tasks"]
     assert task["by_address"]["value"] == 1.0
 
 
 def test_data_without_alphabets_or_with_small_ones_is_refused_in_a_sentence() -> None:
-    within = ClassificationQuestion(tasks=((3, 1),), within="alphabet")
+    within = ClassifyOptions(tasks=((3, 1),), within="alphabet")
     with pytest.raises(InputError, match="coded has no alphabets"):
-        classify(subject(Perfect(CONFIG), coded(9, 4)), within)
+        classify(trained(Perfect(CONFIG), coded(9, 4)), within)
     with pytest.raises(
         InputError, match=r"No alphabet of coded .all. has 3 classes: ask for 2 ways or fewer"
     ):
-        classify(subject(Perfect(CONFIG), alphabet_data({"Greek": 2, "Korean": 1})), within)
+        classify(trained(Perfect(CONFIG), alphabet_data({"Greek": 2, "Korean": 1})), within)
     with pytest.raises(InputError, match="Did you mean 'alphabet'"):
-        classify(subject(Perfect(CONFIG), coded(9, 4)), replace(within, within="alphabets"))
+        classify(trained(Perfect(CONFIG), coded(9, 4)), replace(within, within="alphabets"))

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from tests.training.small import fit, small, tiny
-from vma.evaluation.episodes import EpisodeQuestion, nll
-from vma.evaluation.subject import of_model, open_subject, overrides
+from vma.evaluation.episodes import NllOptions, nll
 from vma.evaluation.tables import title
-from vma.training.checkpoint import Progress, read_progress, save_checkpoint
-from vma.training.presets import PRESETS
-from vma.training.runs import settings_from
-from vma.training.settings import NEVER, SleepSettings
+from vma.evaluation.trained_run import of_model, open_run, overrides
+from vma.runs.checkpoint import Progress, read_progress, save_checkpoint
+from vma.runs.folder import settings_from
+from vma.runs.presets import PRESETS
+from vma.runs.settings import NEVER, SleepSettings
 
 SLEEP = SleepSettings(share=0.25, dreams=4)
 
@@ -49,7 +49,7 @@ def test_all_settings_are_overrides_of_an_unknown_preset() -> None:
 def test_an_answer_holds_all_that_its_run_can_be_repeated_from(tmp_path: Path) -> None:
     wanted = replace(tiny("glyphs-fewshot"), estimator="rws", seed=5)
     run = fit(wanted, tmp_path / "run")
-    evaluation = nll(open_subject(run), EpisodeQuestion(episodes=1, samples=2))
+    evaluation = nll(open_run(run), NllOptions(episodes=1, samples=2))
     about = json.loads(json.dumps(evaluation.about))["model"]
     assert settings_from(about["settings"]) == run.settings()
     assert about["preset"] == "glyphs-fewshot"
@@ -62,18 +62,18 @@ def test_an_answer_holds_all_that_its_run_can_be_repeated_from(tmp_path: Path) -
 
 def test_a_run_that_has_slept_counts_both_kinds_of_updates(tmp_path: Path) -> None:
     run = fit(small(updates=8, sleep=SLEEP), tmp_path / "run")
-    subject = open_subject(run)
-    about = subject.about["model"]
+    trained = open_run(run)
+    about = trained.about["model"]
     assert (about["updates"], about["sleep_updates"]) == (6, 2)
-    assert subject.model.config.tied  # the model of the end of the sleep
-    evaluation = nll(subject, EpisodeQuestion(episodes=1, samples=2))
+    assert trained.model.config.tied  # the model of the end of the sleep
+    evaluation = nll(trained, NllOptions(episodes=1, samples=2))
     said = title({"evaluation": "nll", **evaluation.about})
     assert said == "small, 6 updates and 2 asleep, on glyphs test, K = 2, protocol disjoint"
 
 
 def test_a_run_that_has_not_slept_says_nothing_of_sleep(tmp_path: Path) -> None:
     run = fit(small(updates=6), tmp_path / "run")
-    about = open_subject(run).about
+    about = open_run(run).about
     assert (about["model"]["updates"], about["model"]["sleep_updates"]) == (6, 0)
     assert about["model"]["hours"] == round(read_progress(run.checkpoint_file).seconds / 3600, 4)
     assert title({"evaluation": "samples", **about}) == "small, 6 updates, on glyphs test"

@@ -12,11 +12,11 @@ import torch
 
 from tests.training.small import fit, small, tiny
 from vma import InputError
-from vma.evaluation.commands import QUESTIONS, evaluate_command, usage
+from vma.commands.evaluation import QUESTIONS, evaluate_command, usage
 from vma.evaluation.results import answer, earlier
-from vma.evaluation.units import Evaluation, kept_rows
-from vma.training.processes import Processes
-from vma.training.runs import Run
+from vma.evaluation.resumable import Evaluation, kept_rows
+from vma.runs.folder import Run
+from vma.runs.processes import Processes
 
 HERE = Processes(0, 1, torch.device("cpu"))
 
@@ -26,15 +26,15 @@ def here() -> str:
     return str(torch.get_num_threads())
 
 
-def counting(calls: list[int], fails_at: int = -1, units: int = 5) -> Evaluation:
-    def unit(number: int) -> dict[str, Any]:
+def counting(calls: list[int], fails_at: int = -1, parts: int = 5) -> Evaluation:
+    def part(number: int) -> dict[str, Any]:
         if number == fails_at:
             raise KeyboardInterrupt
         calls.append(number)
         return {"square": number * number}
 
     return Evaluation(
-        "squares", {"seed": 1}, units, unit, lambda rows: {"sum": sum(r["square"] for r in rows)}
+        "squares", {"seed": 1}, parts, part, lambda rows: {"sum": sum(r["square"] for r in rows)}
     )
 
 
@@ -66,7 +66,7 @@ def test_answers_are_added_and_never_overwritten(tmp_path: Path) -> None:
     assert len(set(files)) == 3
     assert all(json.loads(Path(file).read_text())["results"] == {"sum": 30} for file in files)
     assert earlier(tmp_path, evaluation)["results"] == {"sum": 30}
-    assert earlier(tmp_path, counting([], units=6)) is None
+    assert earlier(tmp_path, counting([], parts=6)) is None
 
 
 def test_another_question_does_not_use_the_rows(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_another_question_does_not_use_the_rows(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         answer(counting([], fails_at=2), tmp_path, HERE)
     assert set(kept_rows(tmp_path / "unfinished", evaluation.digest)) == {0, 1}
-    assert kept_rows(tmp_path / "unfinished", counting([], units=6).digest) == {}
+    assert kept_rows(tmp_path / "unfinished", counting([], parts=6).digest) == {}
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -103,18 +103,16 @@ BRIEF = {
 }
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("options", QUESTIONS)
 def test_every_question_can_be_asked_from_the_shell(
-    question: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     torch.set_default_dtype(torch.float32)
-    evaluate_command(
-        [str(run.folder), question, *BRIEF[question], "--out", str(tmp_path), "--threads", here()]
-    )
+    evaluate_command([str(run.folder), options, *BRIEF[options], "--out", str(tmp_path), "--threads", here()])
     said = capsys.readouterr().out.split("The answer:")[1].split("Its figure:")[0]
     path = Path(said.replace("\n", "").strip())
     found = json.loads(path.read_text())
-    assert found["evaluation"] == question
+    assert found["evaluation"] == options
     assert found["model"]["updates"] == 3
     assert found["data"]["name"] == "glyphs"
     assert {"seed", "results", "command", "revision", "finished"} <= set(found)
@@ -135,10 +133,10 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("question", "arguments", "message"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_questions_that_make_no_sense(question: str, arguments: list[str], message: str, run: Run) -> None:
+@pytest.mark.parametrize(("options", "arguments", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_questions_that_make_no_sense(options: str, arguments: list[str], message: str, run: Run) -> None:
     with pytest.raises(InputError, match=message):
-        evaluate_command([str(run.folder), question, *arguments, "--threads", here()])
+        evaluate_command([str(run.folder), options, *arguments, "--threads", here()])
 
 
 def test_shots_named_twice_are_asked_once(run: Run, tmp_path: Path) -> None:
@@ -162,11 +160,11 @@ def test_every_kind_of_model_has_a_likelihood(name: str, tmp_path: Path) -> None
 
 
 def test_processes_share_the_work_and_agree_with_one(run: Run, tmp_path: Path) -> None:
-    question = [str(run.folder), "classes", "--classes", "2", "4", "--samples", "4"]
+    options = [str(run.folder), "classes", "--classes", "2", "4", "--samples", "4"]
     torchrun = ["torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29571", "-m", "vma"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     for name, command in (("one", ["vma"]), ("two", torchrun)):
-        whole = [sys.executable, "-m", *command, "evaluate", *question, "--out", str(tmp_path / name)]
+        whole = [sys.executable, "-m", *command, "evaluate", *options, "--out", str(tmp_path / name)]
         done = subprocess.run(
             whole, capture_output=True, text=True, env=environment, timeout=300, check=False
         )

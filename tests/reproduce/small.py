@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from vma.reproduce.commands import reproduce_command
+from vma.commands.reproduce import reproduce_command
 from vma.reproduce.registry import EXPERIMENTS
 
 GOLDEN: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "golden.json").read_text())
@@ -29,7 +29,7 @@ def reproduce_tiny(name: str, root: Path, *arguments: str) -> Path:
 def collection(root: Path, name: str, tiny: bool = False, **changes: Any) -> Path:
     """A collection of golden answers, written as `vma reproduce` would."""
     from vma.reproduce.experiment import Scale
-    from vma.reproduce.work import collection as record
+    from vma.reproduce.pipeline import collection as record
 
     answers = {}
     for number, (key, answer) in enumerate(GOLDEN[name].items()):

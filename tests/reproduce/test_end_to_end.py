@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import vma.reproduce.work
+import vma.reproduce.pipeline
 import vma.training.loop
 from tests.reproduce.small import NAMES, reproduce_tiny
+from vma.commands.reproduce import reproduce_command
 from vma.errors import InputError
-from vma.reproduce.commands import reproduce_command
-from vma.reproduce.work import read_collection
+from vma.reproduce.pipeline import read_collection
 
 OF_THE_ISSUE = [
     "fig2a-recall", "fig2b-learned-mnist", "fig3-posterior", "fig4a-oneshot", "fig4b-kl-breakdown", "fig5a-classes",
@@ -58,8 +58,8 @@ def test_an_experiment_end_to_end_and_again(
         pytest.fail("a second call has nothing to do")
 
     monkeypatch.setattr(vma.training.loop, "train", fail)
-    monkeypatch.setattr(vma.reproduce.work, "answer", fail)
-    monkeypatch.setattr(vma.reproduce.work, "draw", lambda *arguments: None)
+    monkeypatch.setattr(vma.reproduce.pipeline, "answer", fail)
+    monkeypatch.setattr(vma.reproduce.pipeline, "draw", lambda *arguments: None)
     again = json.loads(reproduce_tiny(name, shared).read_text())
     assert again["rows"] == found["rows"]
     assert "answered before" in capsys.readouterr().out
@@ -73,7 +73,7 @@ def test_experiments_share_runs(shared: Path) -> None:
 def test_a_cut_experiment_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real = vma.reproduce.work.answer
+    real = vma.reproduce.pipeline.answer
 
     def cut(evaluation, *rest, **options):
         if evaluation.name == "nll":
@@ -81,7 +81,7 @@ def test_a_cut_experiment_goes_on(
         return real(evaluation, *rest, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(vma.reproduce.work, "answer", cut)
+        patch.setattr(vma.reproduce.pipeline, "answer", cut)
         with pytest.raises(KeyboardInterrupt):
             reproduce_tiny("fig4a-oneshot", tmp_path)
     assert not (tmp_path / "results" / "fig4a-oneshot.json").exists()
@@ -90,7 +90,7 @@ def test_a_cut_experiment_goes_on(
     printed = capsys.readouterr().out
     assert "reusing" in printed
     assert "samples: answered before" in printed
-    assert "test: 2 units" in printed
+    assert "test: 2 parts" in printed
 
 
 def test_interrupted_training_stops_the_experiment(

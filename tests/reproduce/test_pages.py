@@ -9,11 +9,11 @@ import pytest
 from PIL import Image
 
 from tests.reproduce.small import GOLDEN, NAMES, collection
+from vma.commands.reproduce import report_command
 from vma.errors import InputError
-from vma.reproduce.commands import report_command
+from vma.reproduce.pipeline import read_collection
 from vma.reproduce.registry import EXPERIMENTS
 from vma.reproduce.rows import Row, numbers, row, shown, training
-from vma.reproduce.work import read_collection
 
 
 class Links(HTMLParser):

@@ -23,10 +23,10 @@ from vma.reproduce.training import (
     settings_of,
     tiny,
 )
-from vma.training.checkpoint import Progress, read_progress, save_checkpoint
-from vma.training.presets import PRESETS
-from vma.training.runs import Run
-from vma.training.settings import NEVER, SleepSettings, TrainSettings
+from vma.runs.checkpoint import Progress, read_progress, save_checkpoint
+from vma.runs.folder import Run
+from vma.runs.presets import PRESETS
+from vma.runs.settings import NEVER, SleepSettings, TrainSettings
 from vma.warps import WarpSettings
 
 HERE = Place(Path("runs"))

@@ -11,12 +11,12 @@ from tests.training.small import fit
 from vma.data import load_dataset
 from vma.data.dataset import Dataset
 from vma.errors import InputError
-from vma.evaluation.episodes import EpisodeQuestion, nll
+from vma.evaluation.episodes import NllOptions, nll
 from vma.reproduce.experiment import Laboratory
 from vma.reproduce.questions import compared, comparison, curve, thinned
-from vma.reproduce.table_cells import Cell, TableQuestion, Targets, cells_of, summary, table
+from vma.reproduce.table_cells import Cell, TableOptions, Targets, cells_of, summary, table
 from vma.reproduce.training import tiny
-from vma.training.presets import PRESETS
+from vma.runs.presets import PRESETS
 
 DISJOINT, REPEATED = ("disjoint", "with-replacement")
 
@@ -42,7 +42,7 @@ def test_a_curve_is_thinned_by_means_over_windows() -> None:
 
 def test_the_curve_of_a_run_is_its_metrics(laboratory: Laboratory) -> None:
     evaluation = curve("vma").evaluation(laboratory)
-    found = evaluation.summary([evaluation.unit(0)])
+    found = evaluation.summary([evaluation.part(0)])
     metrics = laboratory.runs["vma"].metrics()
     assert [row["update"] for row in found["rows"]] == [1, 2, 3]
     assert [row["nll"] for row in found["rows"]] == pytest.approx([row["nll"] for row in metrics], abs=1e-4)
@@ -62,12 +62,12 @@ def test_differences_are_paired_by_target() -> None:
 
 
 def test_a_comparison_asks_each_model_what_nll_asks_it(laboratory: Laboratory) -> None:
-    question = EpisodeQuestion(episodes=2, classes=3, targets=2, shots=2, samples=2)
-    both = comparison(("vma", "vae"), question).evaluation(laboratory)
-    found = both.summary([both.unit(number) for number in range(both.units)])
+    options = NllOptions(episodes=2, classes=3, targets=2, shots=2, samples=2)
+    both = comparison(("vma", "vae"), options).evaluation(laboratory)
+    found = both.summary([both.part(number) for number in range(both.parts)])
     for key in ("vma", "vae"):
-        alone = nll(laboratory.subject(key), question)
-        expected = alone.summary([alone.unit(number) for number in range(alone.units)])
+        alone = nll(laboratory.trained(key), options)
+        expected = alone.summary([alone.part(number) for number in range(alone.parts)])
         assert found["models"][key]["nll"] == expected["nll"]
         assert both.about["models"][key]["kind"] == key
     assert "model" not in both.about
@@ -83,7 +83,7 @@ def same(x: torch.Tensor, items: torch.Tensor) -> bool:
 
 
 def test_cells_are_all_that_differ() -> None:
-    cells = cells_of(TableQuestion(classes=(1, 2, 4, 16)))
+    cells = cells_of(TableOptions(classes=(1, 2, 4, 16)))
     assert len(cells) == len(set(cells)) == 98
     assert not [cell for cell in cells if cell.classes == 1 and cell.counts == "total"]
 
@@ -96,7 +96,7 @@ def test_every_cell_has_the_same_targets_and_memories_nest(glyphs: Dataset) -> N
         for label in range(3):
             own = [memory.items[memory.labels == label] for _, memory in (few, many)]
             assert torch.equal(own[0], own[1][:2])
-        for cell in cells_of(TableQuestion(classes=(1, 4), shots=(1, 19))):
+        for cell in cells_of(TableOptions(classes=(1, 4), shots=(1, 19))):
             assert torch.equal(targets.draw(number, cell)[0], few[0])
 
 
@@ -140,33 +140,33 @@ def test_more_than_there_is_is_refused(glyphs: Dataset) -> None:
 
 @pytest.mark.parametrize("key", ["vma", "gmn"])
 def test_the_table_is_the_mean_of_bounds(laboratory: Laboratory, key: str) -> None:
-    subject = laboratory.subject(key)
-    question = TableQuestion(classes=(1, 2), shots=(3,), targets=12, samples=1)
-    evaluation = table(subject, question)
-    assert evaluation.units == 6 * 2
-    rows = [evaluation.unit(number) for number in range(evaluation.units)]
+    trained = laboratory.trained(key)
+    options = TableOptions(classes=(1, 2), shots=(3,), targets=12, samples=1)
+    evaluation = table(trained, options)
+    assert evaluation.parts == 6 * 2
+    rows = [evaluation.part(number) for number in range(evaluation.parts)]
     cells = summary(rows)["cells"]
     assert len(cells) == 6
-    assert rows[0]["nll"] == evaluation.unit(0)["nll"]
+    assert rows[0]["nll"] == evaluation.part(0)["nll"]
     assert cells[0]["nll"]["value"] == pytest.approx(np.mean(rows[0]["nll"] + rows[1]["nll"]))
     assert (len(rows[0]["nll"]), len(rows[1]["nll"])) == (10, 2)
-    x, memory = Targets(subject.dataset).draw(0, cells_of(question)[0])
-    source = subject.generator(0, 0)
+    x, memory = Targets(trained.dataset).draw(0, cells_of(options)[0])
+    source = trained.generator(0, 0)
     with torch.no_grad():
-        expected = -subject.model.bound(x, memory, 1, generator=source)
+        expected = -trained.model.bound(x, memory, 1, generator=source)
     assert rows[0]["nll"][0] == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_a_laboratory_opens_a_run_once(laboratory: Laboratory, tmp_path: Path) -> None:
-    assert laboratory.subject("vma") is laboratory.subject("vma")
-    assert laboratory.subject("vma", "train").dataset.split != laboratory.subject("vma").dataset.split
+    assert laboratory.trained("vma") is laboratory.trained("vma")
+    assert laboratory.trained("vma", "train").dataset.split != laboratory.trained("vma").dataset.split
 
 
 def test_memory_sizes(laboratory: Laboratory) -> None:
     from vma.reproduce.questions import memory_size
 
-    subject = laboratory.subject("vma")
-    learned = replace(subject.settings, model=replace(subject.settings.model, learned_items=6))
-    assert memory_size(replace(subject, settings=learned)) == 6
-    assert memory_size(laboratory.subject("vae")) == 0
-    assert memory_size(laboratory.subject("gmn")) == 0
+    trained = laboratory.trained("vma")
+    learned = replace(trained.settings, model=replace(trained.settings.model, learned_items=6))
+    assert memory_size(replace(trained, settings=learned)) == 6
+    assert memory_size(laboratory.trained("vae")) == 0
+    assert memory_size(laboratory.trained("gmn")) == 0

@@ -11,10 +11,10 @@ import torch
 import uvicorn
 
 from tests.serve.drawings import CROSS, RING, blurring_model, drawing
+from vma.commands.serve import listen
+from vma.fewshot import TrainedModel, load
 from vma.serve import Access, Store, create_app
-from vma.serve.commands import listen
 from vma.storage import save_model
-from vma.use import TrainedModel, load
 
 HERE = Access.to("127.0.0.1", None)
 

@@ -7,11 +7,11 @@ import pytest
 
 from tests.serve.conftest import running_server
 from tests.serve.drawings import RING, drawing
+from vma.commands.serve import address_of, choose_token
 from vma.errors import InputError
+from vma.fewshot import TrainedModel
 from vma.serve import Access
-from vma.serve.commands import address_of, choose_token
 from vma.serve.guard import is_loopback
-from vma.use import TrainedModel
 
 TOKEN = "a-token-of-some-length"
 

@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from tests.serve.drawings import BAR, CROSS, RING, SIDE, drawing, encode
+from vma.fewshot import TrainedModel
 from vma.serve import Store
-from vma.use import TrainedModel
 
 
 def ask(client: httpx.Client, path: str, **message: Any) -> Any:

@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from vma import VMA, InputError, ModelConfig
-from vma.serve.commands import default_memory, listen, newest_model, serve
+from vma.commands.serve import default_memory, listen, newest_model, serve
+from vma.fewshot import TrainedModel
 from vma.storage import save_model
-from vma.use import TrainedModel
 
 
 def put_run(folder: Path, model_path: Path, age: int) -> None:
@@ -85,7 +85,7 @@ def test_a_server_from_the_shell_keeps_its_memory_when_killed_and_ends_with_ctrl
 @contextmanager
 def started(model_path: Path, memory: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server as a process of its own, and its address."""
-    script = "import tyro; from vma.serve import serve; tyro.cli(serve)"
+    script = "import tyro; from vma.commands.serve import serve; tyro.cli(serve)"
     options = ["--port", "0", "--no-browser", "--memory", str(memory)]
     with subprocess.Popen(
         [sys.executable, "-c", script, str(model_path), *options], stdout=subprocess.PIPE, text=True

@@ -19,10 +19,10 @@ from safetensors.torch import save
 from tests.serve.conftest import running_server
 from tests.serve.drawings import CROSS, RING, SIDE, drawing, encode
 from vma.errors import InputError
+from vma.fewshot import TrainedModel
 from vma.serve import Store
 from vma.serve.contents import Contents
 from vma.serve.limits import BODY, ITEMS
-from vma.use import TrainedModel
 
 
 @pytest.fixture(scope="module")

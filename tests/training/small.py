@@ -14,10 +14,10 @@ from typing import Any
 import torch
 
 from vma import ModelConfig
+from vma.runs.folder import Run
+from vma.runs.presets import PRESETS
+from vma.runs.settings import DataSettings, EpisodeSettings, OptimiserSettings, TrainSettings
 from vma.training.loop import train
-from vma.training.presets import PRESETS
-from vma.training.runs import Run
-from vma.training.settings import DataSettings, EpisodeSettings, OptimiserSettings, TrainSettings
 
 SMALL = TrainSettings(
     preset="small",

@@ -8,19 +8,19 @@ import torch
 
 from tests.training.small import SMALL, fit, losses, small
 from vma import InputError
+from vma.runs.folder import Run
+from vma.runs.processes import Processes
+from vma.runs.settings import EpisodeSettings
+from vma.training.episodes import open_episodes
 from vma.training.loop import Trainer
 from vma.training.phases import Awake
-from vma.training.processes import Processes
-from vma.training.runs import Run
-from vma.training.settings import EpisodeSettings
-from vma.training.streams import open_streams
 from vma.training.view import SilentView
 
 
 def trainer(episodes: int) -> Trainer:
     settings = small(episode=replace(SMALL.episode, episodes=episodes))
     here = Processes(0, 1, torch.device("cpu"))
-    return Trainer(settings, Run(Path("unused")), open_streams(settings, None), here, SilentView())
+    return Trainer(settings, Run(Path("unused")), open_episodes(settings, None), here, SilentView())
 
 
 def awake(episodes: int) -> Awake:

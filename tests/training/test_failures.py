@@ -11,9 +11,9 @@ import torch
 
 from tests.training.small import fit, losses, small
 from vma import InputError
+from vma.runs.folder import Run, settings_from
+from vma.runs.settings import DataSettings, EpisodeSettings, OptimiserSettings, TrainSettings
 from vma.training.loop import train
-from vma.training.runs import Run, settings_from
-from vma.training.settings import DataSettings, EpisodeSettings, OptimiserSettings, TrainSettings
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from tests.training.small import fit, losses, small
 from vma import InputError
+from vma.runs.settings import EpisodeSettings, OptimiserSettings, TrainSettings
 from vma.storage import load_model
-from vma.training.settings import EpisodeSettings, OptimiserSettings, TrainSettings
 
 
 def test_recall_learns_where_to_look(tmp_path: Path) -> None:

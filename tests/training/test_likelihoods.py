@@ -13,8 +13,7 @@ from tests.training.small import attempt, child, ending, fit, mortal_attempt, sm
 from vma import InputError, load
 from vma.cli import run as vma
 from vma.data.folder import FolderOptions
-from vma.storage import load_model
-from vma.training.settings import (
+from vma.runs.settings import (
     BlindSettings,
     DataSettings,
     EpisodeSettings,
@@ -22,6 +21,7 @@ from vma.training.settings import (
     SleepSettings,
     TrainSettings,
 )
+from vma.storage import load_model
 
 IN_ORDER = replace(small().model, likelihood="reading-order", context_maps=4, neighbourhood=(5, 3))
 BLIND = BlindSettings(1.0, 0.0, 0.5)

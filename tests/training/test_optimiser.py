@@ -8,6 +8,7 @@ import torch
 
 from tests.oracles import small_convolutional, small_mlp
 from vma import VMA
+from vma.runs.settings import OptimiserSettings
 from vma.training.muon import Muon, orthogonalise
 from vma.training.optimiser import (
     CONVOLUTIONS,
@@ -18,7 +19,6 @@ from vma.training.optimiser import (
     set_rates,
     transposed_kernels,
 )
-from vma.training.settings import OptimiserSettings
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 20), (2, 20, 8), (1, 6, 6)])

@@ -8,18 +8,18 @@ import pytest
 import torch
 from PIL import Image, ImageDraw
 
-import vma.training.streams as streams
+import vma.training.episodes as streams
 from tests.training.small import fit, small, tiny
 from vma import InputError
 from vma.cli import run as vma
+from vma.commands.training import parse_start, run_row
 from vma.data import FolderOptions
-from vma.episodes import SequenceSampler
+from vma.data.samplers import SequenceSampler
 from vma.models import build_model
-from vma.training.commands import parse_start, run_row
+from vma.runs.folder import Run, settings_from
+from vma.runs.presets import PRESETS
+from vma.runs.settings import EpisodeSettings
 from vma.training.optimiser import rate_factor
-from vma.training.presets import PRESETS
-from vma.training.runs import Run, settings_from
-from vma.training.settings import EpisodeSettings
 
 NAMED_IN_THE_PAPER = [
     "mnist-recall", *[f"mnist-recall-{m}" for m in (64, 512, 1024)],
@@ -80,7 +80,7 @@ def test_test_classes_are_never_loaded(tmp_path: Path, monkeypatch: pytest.Monke
         return real(name, part, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(streams, "load_dataset", recording)
-    opened = streams.open_streams(small(), None)
+    opened = streams.open_episodes(small(), None)
     assert asked == ["train"]
     kept, held_out = (set(s.dataset.classes) for s in (opened.train, opened.valid))
     assert not kept & held_out
@@ -90,7 +90,7 @@ def test_test_classes_are_never_loaded(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("name", list(PRESETS))
 def test_every_preset_takes_glyphs_by_one_override(name: str) -> None:
     settings = parse_start([name, "--data.name", "glyphs"]).settings
-    assert streams.open_streams(settings, None).train.episode(0).targets.shape[1:] in ((26, 26), (28, 28))
+    assert streams.open_episodes(settings, None).train.episode(0).targets.shape[1:] in ((26, 26), (28, 28))
 
 
 def test_overrides_from_the_command_line() -> None:
@@ -114,9 +114,9 @@ def test_a_folder_of_images_is_read_with_its_options(tmp_path: Path) -> None:
         ["omniglot-fewshot-4", *words, "--data.folder.crop", "--data.folder.held-out", "0.2"]
     )
     settings = replace(options.settings, episode=EpisodeSettings(classes=2, targets=2, shots=2))
-    opened = streams.open_streams(settings, options.data)
+    opened = streams.open_episodes(settings, options.data)
     plain = replace(settings, data=replace(settings.data, folder=FolderOptions()))
-    shown = [s.train.episode(0).targets for s in (opened, streams.open_streams(plain, options.data))]
+    shown = [s.train.episode(0).targets for s in (opened, streams.open_episodes(plain, options.data))]
     assert shown[0].shape == (4, 20, 20)
     assert shown[0].mean() > 1.5 * shown[1].mean()  # cropped to the ink
 
@@ -177,7 +177,7 @@ def test_start_and_resume_from_the_command_line(
 
 
 def test_sequences_are_mixed_and_of_few_classes() -> None:
-    dataset = streams.open_streams(tiny("gmn-gmn"), None).train.dataset
+    dataset = streams.open_episodes(tiny("gmn-gmn"), None).train.dataset
     sampler = SequenceSampler(dataset, sequences=30, length=8, classes=2, seed=3)
     episode = sampler.episode(4)
     assert episode.target_indices.tolist() == sampler.episode(4).target_indices.tolist()

@@ -9,10 +9,10 @@ import torch.distributed as dist
 from tests.training.small import child, ending, small, torchrun
 from vma import InputError
 from vma.models import build_model
+from vma.runs.folder import Run
+from vma.runs.processes import Processes, choose_device, processes
+from vma.training.episodes import open_episodes
 from vma.training.loop import Trainer
-from vma.training.processes import Processes, choose_device, processes
-from vma.training.runs import Run
-from vma.training.streams import open_streams
 from vma.training.view import SilentView
 
 CPU = torch.device("cpu")
@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 
 def trainer(rank: int, world: int, minutes: float = 0.0) -> Trainer:
     settings = small(minutes=minutes)
-    streams = open_streams(settings, None, rank, world)
+    streams = open_episodes(settings, None, rank, world)
     torch.manual_seed(0)
     return Trainer(settings, Run(Path("unused")), streams, Processes(rank, world, CPU), SilentView())
 
@@ -87,8 +87,8 @@ def test_a_process_that_cannot_see_the_checkpoint_says_so(monkeypatch: pytest.Mo
 
 
 def test_processes_draw_disjoint_episodes() -> None:
-    streams = [open_streams(small(), None, rank, 2).train for rank in range(2)]
-    alone = open_streams(small(), None).train
+    streams = [open_episodes(small(), None, rank, 2).train for rank in range(2)]
+    alone = open_episodes(small(), None).train
     for step in range(5):
         drawn = [s.episode(step).target_indices.tolist() for s in streams]
         assert drawn == [alone.episode(2 * step + rank).target_indices.tolist() for rank in range(2)]

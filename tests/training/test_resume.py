@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from tests.training.small import attempt, child, ending, fit, losses, mortal_attempt, small
 from vma import ModelConfig
 from vma.reproduce.training import decisive
-from vma.training.checkpoint import read_progress
-from vma.training.runs import Run
-from vma.training.settings import OptimiserSettings
+from vma.runs.checkpoint import read_progress
+from vma.runs.folder import Run
+from vma.runs.settings import OptimiserSettings
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,15 @@ from safetensors.torch import load_file
 
 from tests.training.small import attempt, child, ending, fit, losses, mortal_attempt, small, torchrun
 from vma import VMA, InputError, Memory, load_model
+from vma.commands.training import Resume, SleepOptions, resume, run_row, sleep_command, with_sleep
 from vma.likelihoods import Drawing
-from vma.training.checkpoint import Progress, latest_progress, read_progress
-from vma.training.commands import Resume, SleepOptions, resume, run_row, sleep_command, with_sleep
+from vma.runs.checkpoint import Progress, latest_progress, read_progress
+from vma.runs.folder import Run
+from vma.runs.processes import Processes
+from vma.runs.settings import NEVER, SleepSettings, TrainSettings
+from vma.training.episodes import for_model, open_episodes
 from vma.training.loop import Trainer
 from vma.training.phases import Asleep, sleeper
-from vma.training.processes import Processes
-from vma.training.runs import Run
-from vma.training.settings import NEVER, SleepSettings, TrainSettings
-from vma.training.streams import for_model, open_streams
 from vma.training.view import PlainView, SilentView
 from vma.warps import strength
 
@@ -193,11 +193,11 @@ def test_asleep_q_learns_where_its_dreams_came_from() -> None:
 
 def test_memories_of_several_sizes_are_dreamt_from_in_turn() -> None:
     settings = sleepy(sleep=replace(SLEEP, classes=(2, 5), shots=3))
-    streams = open_streams(settings, None)
+    streams = open_episodes(settings, None)
     sizes = [len(for_model(streams.dreams(update), CPU)[1] or ()) for update in range(4)]
     assert sizes == [6, 15, 6, 15]
     with pytest.raises(InputError, match="choose fewer classes"):
-        open_streams(sleepy(sleep=replace(SLEEP, classes=(10_000,))), None)
+        open_episodes(sleepy(sleep=replace(SLEEP, classes=(10_000,))), None)
 
 
 def test_sleep_beside_the_estimator(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_sleep_beside_the_estimator(tmp_path: Path) -> None:
     for each in (settings, small()):
         torch.manual_seed(0)
         one = Trainer(
-            each, Run(tmp_path / "unused"), open_streams(each, None), Processes(0, 1, CPU), SilentView()
+            each, Run(tmp_path / "unused"), open_episodes(each, None), Processes(0, 1, CPU), SilentView()
         )
         one.phase.backward(0, 0.0)
         gradients.append({name: p.grad for name, p in one.phase.model.named_parameters()})
@@ -238,7 +238,7 @@ def test_a_time_budget_is_shared_out() -> None:
     assert (settings.updates, settings.minutes) == (NEVER, 15.0)
     assert settings.sleep.share == pytest.approx(1 / 3)
     one = Trainer(
-        settings, Run(Path("unused")), open_streams(settings, None), Processes(0, 1, CPU), SilentView()
+        settings, Run(Path("unused")), open_episodes(settings, None), Processes(0, 1, CPU), SilentView()
     )
     one.update, one.seconds = awake.update, awake.seconds
     assert one.is_tired()
@@ -305,7 +305,7 @@ def gradient_asleep(rank: int, meeting: Path, result: Path) -> None:
 def asleep(rank: int, world: int, settings: TrainSettings | None = None) -> Asleep:
     settings, here = settings or sleepy(), Processes(rank, world, CPU)
     torch.manual_seed(0)
-    return Asleep(VMA(settings.model), settings, open_streams(settings, None, rank, world), here)
+    return Asleep(VMA(settings.model), settings, open_episodes(settings, None, rank, world), here)
 
 
 def test_two_processes_have_the_gradient_of_all_their_dreams(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.live import Live
 
 from tests.training.small import small
-from vma.training.runs import Run
+from vma.runs.folder import Run
 from vma.training.view import LiveView, PlainView, clock, make_view, seconds_left, share_done
 
 ROW = {

@@ -7,7 +7,7 @@ import torch
 
 from tests.oracles import small_convolutional, small_mlp
 from vma import VMA, ModelConfig, save_model
-from vma.use import TrainedModel, load
+from vma.fewshot import TrainedModel, load
 
 SIZE = (17, 22)
 

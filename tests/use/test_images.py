@@ -13,7 +13,7 @@ from PIL import Image
 from tests.use.makers import drawings
 from vma.data import FolderOptions
 from vma.errors import InputError
-from vma.use.images import OPTIONS, as_ink
+from vma.fewshot.images import OPTIONS, as_ink
 
 SIZE = (26, 26)
 DRAWING = drawings(1, SIZE)[0]

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from tests.oracles import SIGMAS
-from vma.use.novelty import LEAST_WEIGHT, UNUSUAL, Measures, rule_of, t_limit, t_tail, weights
+from vma.fewshot.novelty import LEAST_WEIGHT, UNUSUAL, Measures, rule_of, t_limit, t_tail, weights
 
 NONE_NEW = np.zeros((0, 3))
 

@@ -20,12 +20,12 @@ from tests.oracles import (
 from tests.use.makers import drawings, trained, trained_mlp
 from vma import AddressDistribution, Memory, decomposition
 from vma.errors import InputError
-from vma.use import Norm, Recollection, TrainedModel
-from vma.use.imagination import any_directions, around, main_directions
-from vma.use.keyed import KeyedMemory
-from vma.use.novelty import Measures, Rule, rule_of, t_limit
-from vma.use.recognition import log_likelihoods
-from vma.use.scores import (
+from vma.fewshot import ImageMemory, Norm, TrainedModel
+from vma.fewshot.imagination import any_directions, around, main_directions
+from vma.fewshot.keyed import KeyedMemory
+from vma.fewshot.novelty import Measures, Rule, rule_of, t_limit
+from vma.fewshot.recognition import log_likelihoods
+from vma.fewshot.scores import (
     comparable,
     embedded,
     log_p,
@@ -46,11 +46,11 @@ def model(tmp_path: Path) -> TrainedModel:
 
 
 @pytest.fixture
-def memory(model: TrainedModel) -> Recollection:
+def memory(model: TrainedModel) -> ImageMemory:
     return five_items(model)
 
 
-def five_items(model: TrainedModel) -> Recollection:
+def five_items(model: TrainedModel) -> ImageMemory:
     """Five items, which grew and shrank on the way."""
     images = drawings(6, model.size)
     return model.remember(images[:2], LABELS[:2]).add(images[2:], [*LABELS[2:], "z"]).forget(5)
@@ -60,7 +60,7 @@ SIZE = (9, 8)
 TARGETS = drawings(3, SIZE, seed=9)
 
 
-def plain(memory: Recollection) -> Memory:
+def plain(memory: ImageMemory) -> Memory:
     return Memory.of(memory.items)
 
 
@@ -72,7 +72,7 @@ def close(found: float | Tensor, expected: float | Tensor) -> None:
     torch.testing.assert_close(torch.as_tensor(found), torch.as_tensor(expected), rtol=1e-6, atol=1e-6)
 
 
-def test_imagining_at_temperature_one_is_the_models_own_sampling(memory: Recollection) -> None:
+def test_imagining_at_temperature_one_is_the_models_own_sampling(memory: ImageMemory) -> None:
     imagined = memory.imagine(7, seed=4)
     drawn = memory.keyed.model.sample(plain(memory), 7, generator=seeded(4))
     assert torch.equal(imagined.items, drawn.addresses)
@@ -80,7 +80,7 @@ def test_imagining_at_temperature_one_is_the_models_own_sampling(memory: Recolle
     assert torch.equal(imagined.images, drawn.images)
 
 
-def test_imagining_follows_the_prior_within_a_label(memory: Recollection) -> None:
+def test_imagining_follows_the_prior_within_a_label(memory: ImageMemory) -> None:
     items = memory.imagine(2000, label="a", seed=1).items
     p = memory.keyed.prior().log_probs.exp()[[0, 2]]
     counts = torch.tensor([int((items == i).sum()) for i in (0, 2)])
@@ -90,7 +90,7 @@ def test_imagining_follows_the_prior_within_a_label(memory: Recollection) -> Non
     assert set(memory.imagine(5, item=3, seed=1).items.tolist()) == {3}
 
 
-def test_temperature_scales_the_spread_of_z(memory: Recollection) -> None:
+def test_temperature_scales_the_spread_of_z(memory: ImageMemory) -> None:
     still = memory.imagine(4, item=1, temperature=0.0, seed=1).probabilities
     close(still, still[:1].expand_as(still))
     close(still[:1], memory.vary(1, [(0.0, 0.0)]))
@@ -111,12 +111,12 @@ def imagine_noise(samples: int) -> torch.Generator:
     return generator
 
 
-def test_without_a_seed_images_differ(memory: Recollection) -> None:
+def test_without_a_seed_images_differ(memory: ImageMemory) -> None:
     first, second = (memory.imagine(20).images for _ in range(2))
     assert not torch.equal(first, second)
 
 
-def test_vary_goes_along_two_orthonormal_directions(memory: Recollection) -> None:
+def test_vary_goes_along_two_orthonormal_directions(memory: ImageMemory) -> None:
     for directions in (main_directions(memory.keyed, 2), any_directions(memory.keyed, seeded())):
         close(directions @ directions.T, torch.eye(2))
     points = [(1.0, 0.0), (0.0, -2.0), (0.5, 0.5)]
@@ -126,7 +126,7 @@ def test_vary_goes_along_two_orthonormal_directions(memory: Recollection) -> Non
     assert not torch.allclose(memory.vary(2, points), memory.vary(2, points, seed=3))
 
 
-def test_the_main_directions_change_the_image_most(memory: Recollection) -> None:
+def test_the_main_directions_change_the_image_most(memory: ImageMemory) -> None:
     axes = torch.eye(3)
     change = around(memory.keyed, 0, axes).means.flatten(1) - around(memory.keyed, 0, -axes).means.flatten(1)
     first, second = (direction @ change for direction in main_directions(memory.keyed, 0))
@@ -141,7 +141,7 @@ def test_one_latent_dimension_has_one_direction(tmp_path: Path) -> None:
     close(memory.vary(0, [(1.0, 5.0)]), memory.vary(0, [(1.0, 0.0)]))
 
 
-def test_recognising_by_address_sums_the_posterior(memory: Recollection) -> None:
+def test_recognising_by_address_sums_the_posterior(memory: ImageMemory) -> None:
     q = memory.keyed.model.posterior(TARGETS, plain(memory)).log_probs.exp()
     for found, row in zip(memory.recognise(TARGETS, by="address", top=2), q, strict=True):
         sums = {"a": row[0] + row[2], "b": row[1] + row[4], "c": row[3]}
@@ -212,7 +212,7 @@ def test_answers_do_not_depend_on_what_else_is_asked(model: TrainedModel) -> Non
         memory.recognise(many, by="likelihod")
 
 
-def test_a_score_is_the_bound_of_the_model(memory: Recollection) -> None:
+def test_a_score_is_the_bound_of_the_model(memory: ImageMemory) -> None:
     for found, x in zip(memory.score(TARGETS, samples=6, seed=3), TARGETS, strict=True):
         expected = memory.keyed.model.bound(x[None], plain(memory), 6, generator=seeded(3))[0]
         close(found.log_p, expected)
@@ -232,7 +232,7 @@ def test_a_score_is_below_the_exact_log_marginal(tmp_path: Path) -> None:
     assert few.mean() < exact + SIGMAS * few.std() / math.sqrt(len(few))
 
 
-def test_what_is_usual_leaves_each_item_out_and_then_its_class(memory: Recollection) -> None:
+def test_what_is_usual_leaves_each_item_out_and_then_its_class(memory: ImageMemory) -> None:
     model, known, new = memory.keyed.model, [], []
     for i in (0, 1, 2, 4):  # the only c has no other of its kind
         x = memory.items[i : i + 1]
@@ -257,7 +257,7 @@ def test_what_is_usual_leaves_each_item_out_and_then_its_class(memory: Recollect
     assert found.novel == (found.log_p < found.threshold)
 
 
-def test_the_angle_is_to_the_nearest_key_in_use(memory: Recollection) -> None:
+def test_the_angle_is_to_the_nearest_key_in_use(memory: ImageMemory) -> None:
     e = embedded(memory.keyed, memory.items.new_tensor(TARGETS[0]))
     cosines = torch.cosine_similarity(e[None], memory.keyed.keys)
     close(nearest_angle(memory.keyed, e), cosines.max().arccos())
@@ -265,7 +265,7 @@ def test_the_angle_is_to_the_nearest_key_in_use(memory: Recollection) -> None:
     close(nearest_angle(memory.keyed.only(mask), e), cosines[mask].max().arccos())
 
 
-def test_the_odds_are_those_of_one_memory_of_items_and_turned_copies(memory: Recollection) -> None:
+def test_the_odds_are_those_of_one_memory_of_items_and_turned_copies(memory: ImageMemory) -> None:
     x = memory.items.new_tensor(TARGETS[0])
     copies = turned_copies(memory.keyed, [1, 3])
     q = memory.keyed.join(copies).posterior(x[None]).log_probs[0].exp()
@@ -281,7 +281,7 @@ def test_turned_copies_are_all_others(tmp_path: Path, size: tuple[int, int], tur
     assert (len(copies), len(every)) == (turns, turns + 1)
 
 
-def test_novelty_is_more_surprise_than_the_limit(memory: Recollection) -> None:
+def test_novelty_is_more_surprise_than_the_limit(memory: ImageMemory) -> None:
     x = memory.items.new_tensor(TARGETS[0])
     surprise = log_p(memory.keyed, x, 4, 0) / own_log_p(memory.keyed, x, 4, 0)
     copies, e = turned_copies(memory.keyed, [0]), embedded(memory.keyed, x)
@@ -294,20 +294,20 @@ def test_novelty_is_more_surprise_than_the_limit(memory: Recollection) -> None:
         assert found.surprise == pytest.approx(surprise)
 
 
-def test_an_image_is_as_novel_whatever_is_asked_with_it(memory: Recollection) -> None:
+def test_an_image_is_as_novel_whatever_is_asked_with_it(memory: ImageMemory) -> None:
     together = memory.score(TARGETS, samples=3)
     assert together == memory.score(TARGETS[::-1].copy(), samples=3)[::-1]
     assert together[1:2] == memory.score(TARGETS[1], samples=3)
 
 
-def test_what_is_usual_is_computed_once(memory: Recollection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_usual_is_computed_once(memory: ImageMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def counted(*arguments: object) -> Norm:
         calls.append(arguments)
         return usual(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("vma.use.recollection.usual", counted)
+    monkeypatch.setattr("vma.fewshot.image_memory.usual", counted)
     for _ in range(3):
         memory.score(TARGETS, samples=3)
     assert len(calls) == 1
@@ -333,7 +333,7 @@ def test_which_items_are_compared() -> None:
     assert comparable(("a", None, "b", "a", "c", "c")) == [0, 3, 4, 5]
 
 
-def test_explaining_is_the_decomposition_of_the_bound(memory: Recollection) -> None:
+def test_explaining_is_the_decomposition_of_the_bound(memory: ImageMemory) -> None:
     model, x = memory.keyed.model, TARGETS[1:2]
     found = memory.explain(TARGETS[1], samples=6, seed=2)
     with torch.no_grad():
@@ -349,7 +349,7 @@ def test_explaining_is_the_decomposition_of_the_bound(memory: Recollection) -> N
 
 
 def test_the_reconstruction_is_from_the_mean_of_q(
-    memory: Recollection, monkeypatch: pytest.MonkeyPatch
+    memory: ImageMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_posterior(monkeypatch, [0.1, 0.1, 0.1, 0.6, 0.1])
     found, model = memory.explain(TARGETS[0], samples=2), memory.keyed.model

@@ -11,16 +11,16 @@ from torch import Tensor
 from tests.oracles import small_mlp
 from tests.use.makers import drawings, trained
 from vma.errors import InputError
-from vma.use import Recollection
-from vma.use.keyed import KeyedMemory
-from vma.use.recognition import DEFAULT, FEW, RULES, Rule, log_likelihoods, log_likelihoods_at, shares
+from vma.fewshot import ImageMemory
+from vma.fewshot.keyed import KeyedMemory
+from vma.fewshot.recognition import DEFAULT, FEW, RULES, Rule, log_likelihoods, log_likelihoods_at, shares
 
 ROOT = Path(__file__).parents[2]
 SIZE, SAMPLES, MASKED = (9, 8), 3, 4
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Recollection:
+def memory(tmp_path: Path) -> ImageMemory:
     """Twenty items of five classes: more than q(a|x) proposes."""
     model = trained(tmp_path, small_mlp(height=SIZE[0], width=SIZE[1], latent=3))
     return model.remember(drawings(20, SIZE), [f"class {i % 5}" for i in range(20)])
@@ -43,7 +43,7 @@ def log_joint(keyed: KeyedMemory, x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_probabilities_sum_to_one(name: str, memory: Recollection, x: Tensor) -> None:
+def test_probabilities_sum_to_one(name: str, memory: ImageMemory, x: Tensor) -> None:
     for answer in memory.recognise(x.numpy(), by=name, top=20):
         assert sum(answer.probabilities.values()) == pytest.approx(1)
         assert sum(share for _, share in answer.items) == pytest.approx(1)
@@ -51,7 +51,7 @@ def test_probabilities_sum_to_one(name: str, memory: Recollection, x: Tensor) ->
 
 
 def test_proposing_every_item_and_counting_the_likelihood_alone_is_the_likelihood_rule(
-    memory: Recollection, x: Tensor
+    memory: ImageMemory, x: Tensor
 ) -> None:
     expected = log_joint(memory.keyed, x).softmax(1)
     for proposals in (None, 20, 1000):
@@ -61,15 +61,13 @@ def test_proposing_every_item_and_counting_the_likelihood_alone_is_the_likelihoo
 
 @pytest.mark.parametrize("proposals", [0, 7, None])
 def test_counting_where_the_model_looks_alone_is_q(
-    proposals: int | None, memory: Recollection, x: Tensor
+    proposals: int | None, memory: ImageMemory, x: Tensor
 ) -> None:
     q = memory.keyed.posterior(x).log_probs.exp().detach()
     torch.testing.assert_close(found(memory.keyed, x, Rule(proposals, 1.0, 0.0)), q)
 
 
-def test_few_proposals_share_their_mass_by_both_and_the_others_keep_q(
-    memory: Recollection, x: Tensor
-) -> None:
+def test_few_proposals_share_their_mass_by_both_and_the_others_keep_q(memory: ImageMemory, x: Tensor) -> None:
     """Item by item, as the formula says."""
     log_q, joint = memory.keyed.posterior(x).log_probs.detach(), log_joint(memory.keyed, x)
     q, proposed = log_q.exp(), log_q.topk(6).indices
@@ -84,7 +82,7 @@ def test_few_proposals_share_their_mass_by_both_and_the_others_keep_q(
     assert (got - q).abs().max() > 1e-3
 
 
-def test_several_items_of_a_class_are_several_witnesses(memory: Recollection, x: Tensor) -> None:
+def test_several_items_of_a_class_are_several_witnesses(memory: ImageMemory, x: Tensor) -> None:
     """With four items of each class, p(c|x) is to the power of 4^κ, and shares within a class stay as they are."""
     flat, sharp = (found(memory.keyed, x, Rule(7, 0.8, 0.1, kappa)) for kappa in (0.0, 0.5))
     before, after = (each.unflatten(1, (4, 5)) for each in (flat, sharp))
@@ -96,7 +94,7 @@ def test_several_items_of_a_class_are_several_witnesses(memory: Recollection, x:
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_items_that_cannot_be_read_get_nothing(name: str, memory: Recollection, x: Tensor) -> None:
+def test_items_that_cannot_be_read_get_nothing(name: str, memory: ImageMemory, x: Tensor) -> None:
     mask = torch.arange(20) % MASKED != 0
     got = found(memory.keyed.only(mask), x, RULES[name])
     assert (got[:, ~mask] == 0).all()
@@ -107,13 +105,13 @@ def test_items_that_cannot_be_read_get_nothing(name: str, memory: Recollection, 
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_an_answer_does_not_depend_on_what_else_is_asked(name: str, memory: Recollection, x: Tensor) -> None:
+def test_an_answer_does_not_depend_on_what_else_is_asked(name: str, memory: ImageMemory, x: Tensor) -> None:
     together = found(memory.keyed, x, RULES[name])
     alone = torch.cat([found(memory.keyed, each[None], RULES[name]) for each in x])
     torch.testing.assert_close(together, alone)
 
 
-def test_the_joined_rule_is_the_default_and_names_are_checked(memory: Recollection, x: Tensor) -> None:
+def test_the_joined_rule_is_the_default_and_names_are_checked(memory: ImageMemory, x: Tensor) -> None:
     first, again = memory.recognise(x.numpy()), memory.recognise(x.numpy(), by=DEFAULT)
     assert first == again != memory.recognise(x.numpy(), by="address")
     with pytest.raises(InputError, match="Did you mean 'joined'"):
@@ -121,7 +119,7 @@ def test_the_joined_rule_is_the_default_and_names_are_checked(memory: Recollecti
 
 
 def test_only_the_items_that_q_proposes_are_tried(
-    memory: Recollection, x: Tensor, monkeypatch: pytest.MonkeyPatch
+    memory: ImageMemory, x: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = []
 
@@ -129,7 +127,7 @@ def test_only_the_items_that_q_proposes_are_tried(
         tried.append(addresses.numel())
         return log_likelihoods_at(keyed, x, addresses, noise)
 
-    monkeypatch.setattr("vma.use.recognition.log_likelihoods_at", counting)
+    monkeypatch.setattr("vma.fewshot.recognition.log_likelihoods_at", counting)
     sums = {}
     for name in RULES:
         tried.clear()

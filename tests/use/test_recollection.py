@@ -15,9 +15,9 @@ from tests.use.makers import SIZE, drawings, trained
 from vma import VMA, InputError, Memory, ModelConfig, save_model
 from vma.baselines import VAE
 from vma.data import FolderOptions
-from vma.use import Recollection, TrainedModel, load
-from vma.use.keyed import KeyedMemory
-from vma.use.memory_file import FORMAT
+from vma.fewshot import ImageMemory, TrainedModel, load
+from vma.fewshot.keyed import KeyedMemory
+from vma.fewshot.memory_file import FORMAT
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def count_keys(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def assert_fresh(memory: Recollection) -> None:
+def assert_fresh(memory: ImageMemory) -> None:
     """Its keys are those of its items, stored as a query reads them."""
     fresh = memory.keyed.model.addressing.keys(Memory(memory.items))
     assert memory.keyed.keys.T.is_contiguous()
@@ -182,7 +182,7 @@ def test_keys_that_cannot_be_right_are_computed_anew(
     assert_fresh(model.recall(path))
 
 
-def bad_calls(memory: Recollection) -> dict[str, Any]:
+def bad_calls(memory: ImageMemory) -> dict[str, Any]:
     images = drawings(2)
     return {
         "2 images but 3 labels": lambda: memory.add(images, ["a", "b", "c"]),

@@ -11,11 +11,11 @@ from PIL import Image
 
 from tests.oracles import small_mlp
 from tests.use.makers import drawings, trained
+from vma.commands.fewshot import explain, export, imagine, info, recognise, score
 from vma.errors import InputError
-from vma.use import load
-from vma.use.commands import explain, export, imagine, info, recognise, score
-from vma.use.figures import best_blocks, rows_of, shorten
-from vma.use.labels import as_label
+from vma.fewshot import load
+from vma.fewshot.figures import best_blocks, rows_of, shorten
+from vma.fewshot.labels import as_label
 
 SIZE = (9, 8)
 
@@ -126,7 +126,7 @@ def test_mistakes_are_found_before_any_work(place: Path) -> None:
 
 
 def test_pictures_of_awkward_memories(place: Path) -> None:
-    from vma.use.figures import explained_png, imagined_png
+    from vma.fewshot.figures import explained_png, imagined_png
 
     names = ["$x$ & _y_", "a" * 200, "字", None, *[as_label(i) for i in range(46)]]
     memory = load("run").remember(drawings(50, SIZE), names)

@@ -136,7 +136,7 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         memory: Memory | None = None,
         samples: int = 4,
         *,
-        estimator_name: str = "vimco",
+        estimator: str = "vimco",
         latent_gradient: str = "pathwise",
         blind: float = 0.0,
         generator: torch.Generator | None = None,
@@ -145,12 +145,12 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         if memory is None and self.are_sequences(x):
             return self.sequence_estimate(
                 x, samples,
-                estimator_name=estimator_name, latent_gradient=latent_gradient, blind=blind,
+                estimator=estimator, latent_gradient=latent_gradient, blind=blind,
                 generator=generator,
             )  # fmt: skip
         return super().forward(
             x, memory, samples,
-            estimator_name=estimator_name, latent_gradient=latent_gradient, blind=blind, generator=generator,
+            estimator=estimator, latent_gradient=latent_gradient, blind=blind, generator=generator,
         )  # fmt: skip
 
     def bound(
@@ -175,7 +175,7 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         x: Any,
         samples: int = 1,
         *,
-        detach_q_z: bool = False,
+        hold_q_z: bool = False,
         blind: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> BoundTerms:
@@ -184,7 +184,7 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         Args:
             x: Sequences [S, T, height, width] in [0, 1].
             samples: K.
-            detach_q_z: Hold q(z|x,X) fixed in log q(z|x,X), as `dreg` asks.
+            hold_q_z: Hold q(z|x,X) fixed in log q(z|x,X), as `dreg` asks.
             blind: Share of the images whose pixels do not know those before them (`reading-order`).
             generator: Source of randomness.
 
@@ -199,21 +199,21 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         condition = self.sets(psi.unflatten(0, (-1, time)), before, psi)
         noise = self.noise(len(images), samples, generator)
         hidden = blind_targets(len(images), blind, images.device, generator)
-        return self.terms_at(images, condition, noise, detach_q_z=detach_q_z, blind=hidden)
+        return self.terms_at(images, condition, noise, hold_q_z=hold_q_z, blind=hidden)
 
     def sequence_estimate(
         self,
         x: Any,
         samples: int = 1,
         *,
-        estimator_name: str = "vimco",
+        estimator: str = "vimco",
         latent_gradient: str = "pathwise",
         blind: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> Estimate:
         """Σ_t L(x_t | x_1 … x_{t−1}), averaged over sequences: what the original is trained with, at K = 1."""
-        name, dreg = without_score(estimator_name), latent_gradient == "dreg"
-        terms = self.sequence_terms(x, samples, detach_q_z=dreg, blind=blind, generator=generator)
+        name, dreg = without_score(estimator), latent_gradient == "dreg"
+        terms = self.sequence_terms(x, samples, hold_q_z=dreg, blind=blind, generator=generator)
         of_images = estimate(terms, name, latent_gradient)
         return Estimate(of_images.bound, as_sequences(x).shape[1] * of_images.surrogate, terms)
 

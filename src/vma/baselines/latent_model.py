@@ -13,7 +13,7 @@ from vma.checks import as_targets, check_samples
 from vma.chunks import in_chunks
 from vma.config import ModelConfig
 from vma.errors import InputError
-from vma.estimators import Estimate, estimate, estimator
+from vma.estimators import Estimate, estimate, find_estimator
 from vma.latents import DiagonalGaussian
 from vma.likelihoods import Likelihood
 from vma.memory import Memory
@@ -75,7 +75,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
         samples: int = 4,
         *,
         sampling: str = "independent",
-        detach_q_z: bool = False,
+        hold_q_z: bool = False,
         chunk: int = 0,
         blind: float = 0.0,
         generator: torch.Generator | None = None,
@@ -87,7 +87,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
             memory: M.
             samples: K.
             sampling: `independent`, for there are no addresses to be drawn in another way.
-            detach_q_z: Hold q(z|x,M) fixed in log q(z|x,M), as `dreg` asks.
+            hold_q_z: Hold q(z|x,M) fixed in log q(z|x,M), as `dreg` asks.
             chunk: Rows that the decoder sees at a time, for a large K; 0 for all at once.
             blind: Share of the targets whose pixels do not know those before them, in training (`reading-order`).
             generator: Source of randomness.
@@ -100,7 +100,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
         x, condition = self.targets(x), self.condition(memory)
         noise = self.noise(len(x), samples, generator)
         hidden = blind_targets(len(x), blind, x.device, generator)
-        return self.terms_at(x, condition, noise, detach_q_z=detach_q_z, blind=hidden, chunk=chunk)
+        return self.terms_at(x, condition, noise, hold_q_z=hold_q_z, blind=hidden, chunk=chunk)
 
     def terms_at(
         self,
@@ -108,7 +108,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
         condition: Condition,
         noise: Float[Tensor, "batch samples latent"],
         *,
-        detach_q_z: bool = False,
+        hold_q_z: bool = False,
         blind: Bool[Tensor, "batch"] | None = None,
         chunk: int = 0,
     ) -> BoundTerms:
@@ -128,12 +128,12 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
             log_p_a=none,
             log_q_a=none,
             log_p_z=p_z.log_prob(z),
-            log_q_z=(q_z.detach() if detach_q_z else q_z).log_prob(z),
+            log_q_z=(q_z.detach() if hold_q_z else q_z).log_prob(z),
             log_p_x=log_p_x,
             log_mass=torch.full_like(log_p_x, -math.log(noise.shape[1])),
             kl_z=q_z.kl(p_z).expand(log_p_x.shape),
             z=z,
-            q_z_held=detach_q_z,
+            hold_q_z=hold_q_z,
         )
 
     def forward(
@@ -142,7 +142,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
         memory: Memory | None = None,
         samples: int = 4,
         *,
-        estimator_name: str = "vimco",
+        estimator: str = "vimco",
         latent_gradient: str = "pathwise",
         blind: float = 0.0,
         generator: torch.Generator | None = None,
@@ -153,14 +153,14 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
             x: Targets.
             memory: M.
             samples: K; 1 gives the ELBO.
-            estimator_name: One of `vma.ESTIMATORS`. Without an address it is the gradient of its objective: of the
+            estimator: One of `vma.ESTIMATORS`. Without an address it is the gradient of its objective: of the
                 multi-sample bound, or of the ELBO, averaged over the samples.
             latent_gradient: `pathwise` or `dreg`.
             blind: Share of the targets whose pixels do not know those before them (`reading-order`).
             generator: Source of randomness.
         """
-        name, dreg = without_score(estimator_name), latent_gradient == "dreg"
-        terms = self.terms(x, memory, samples, detach_q_z=dreg, blind=blind, generator=generator)
+        name, dreg = without_score(estimator), latent_gradient == "dreg"
+        terms = self.terms(x, memory, samples, hold_q_z=dreg, blind=blind, generator=generator)
         return estimate(terms, name, latent_gradient)
 
     @torch.no_grad()
@@ -191,7 +191,7 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
 
 def without_score(name: str) -> str:
     """The estimator whose surrogate is the objective of the one of that `name`, and nothing else."""
-    return WITHOUT_SCORE[estimator(name).objective]
+    return WITHOUT_SCORE[find_estimator(name).objective]
 
 
 def over_samples(rows: Float[Tensor, "#batch latent"]) -> Float[Tensor, "#batch 1 latent"]:

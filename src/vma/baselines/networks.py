@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vma.config import ModelConfig
+from vma.kernels.maps import Maps, Outputs, planes
 from vma.networks.convolutional import (
     Decoder,
     Embedding,
@@ -20,7 +21,6 @@ from vma.networks.convolutional import (
 from vma.networks.features import Output
 from vma.networks.initialisation import fill_bias, linear
 from vma.networks.layers import Finish, convolution
-from vma.networks.maps import Maps, Outputs, planes
 from vma.networks.mlp import MLPItemDecoder, perceptron
 
 

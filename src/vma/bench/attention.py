@@ -10,7 +10,7 @@ from vma.bench.report import Result, present, seconds, table
 from vma.bench.timing import Clock, crossing, fixed_and_per_item, interleaved
 from vma.bench.workload import Workload, few_shot_preset, glyph_sampler, trainer
 from vma.checks import check_positive
-from vma.training.settings import TrainSettings
+from vma.runs.settings import TrainSettings
 
 HARD = "vma"
 SOFT = {"soft, pixels": "pixels", "soft, features": "features"}

@@ -13,11 +13,11 @@ from vma.bench.report import Result, present, seconds, table
 from vma.bench.timing import Clock, interleaved
 from vma.bench.workload import few_shot_preset, glyph_sampler
 from vma.checks import check_positive
+from vma.kernels.maps import as_rows
 from vma.latents import DiagonalGaussian
 from vma.likelihoods import ReadingOrder
 from vma.memory import Memory
 from vma.model import VMA
-from vma.networks.maps import as_rows
 
 OURS, NAIVE, INDEPENDENT = "by wavefronts", "whole network for every pixel", "independent pixels"
 ROUNDED = 1e-3  # share of pixels

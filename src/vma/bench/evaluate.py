@@ -22,7 +22,7 @@ from vma.bench.timing import Clock, Times, interleaved
 from vma.bench.workload import Workload, few_shot_preset, source
 from vma.checks import check_least, check_positive
 from vma.evaluation.likelihood import bounds
-from vma.networks import compiled
+from vma.kernels import compiled
 
 OURS, LAYERS = "vma", "vma, by layers"
 LOOP, LAST = "textbook", "textbook, channels_last"

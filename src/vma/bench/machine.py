@@ -13,8 +13,8 @@ import torch
 
 from vma import __version__
 from vma.errors import InputError
-from vma.networks import compiled
-from vma.training.allocation import keep_memory
+from vma.kernels import compiled
+from vma.runs.processes import keep_memory
 
 
 def machine() -> dict[str, Any]:

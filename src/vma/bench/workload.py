@@ -13,17 +13,17 @@ from torch import Tensor, nn
 from vma.addressing import AddressDistribution
 from vma.bounds import BoundTerms
 from vma.data.embedded import GlyphOptions, load_glyphs
-from vma.episodes import EpisodeSampler
+from vma.data.samplers import EpisodeSampler
 from vma.errors import InputError, unknown_name
 from vma.memory import Memory
 from vma.model import VMA
 from vma.reads import HardGather, draw
+from vma.runs.folder import Run
+from vma.runs.presets import PRESETS
+from vma.runs.processes import Processes
+from vma.runs.settings import TrainSettings
+from vma.training.episodes import RunEpisodes, for_model, generator
 from vma.training.loop import Trainer
-from vma.training.presets import PRESETS
-from vma.training.processes import Processes
-from vma.training.runs import Run
-from vma.training.settings import TrainSettings
-from vma.training.streams import Streams, for_model, generator
 from vma.training.view import SilentView
 
 CPU = torch.device("cpu")
@@ -86,7 +86,9 @@ def glyph_sampler(items: int, targets: int) -> EpisodeSampler:
 def trainer(settings: TrainSettings, sampler: EpisodeSampler) -> Trainer:
     """A trainer of float32 weights that never move: every update of it is update 0."""
     here = Processes(0, 1, CPU)
-    found = Trainer(settings, Run(Path("unused")), Streams(sampler, sampler, (26, 26)), here, SilentView())
+    found = Trainer(
+        settings, Run(Path("unused")), RunEpisodes(sampler, sampler, (26, 26)), here, SilentView()
+    )
     for model in (found.phase.model, found.phase.average.model):
         model.float()
     for optimiser in found.phase.optimisers:
@@ -140,7 +142,7 @@ class Workload:
             self.x,
             self.memory,
             settings.samples,
-            detach_q_z=settings.latent_gradient == "dreg",
+            hold_q_z=settings.latent_gradient == "dreg",
             generator=source(self.trainer),
         )
 

@@ -12,7 +12,7 @@ from vma.estimators.rws import rws
 from vma.estimators.vimco import vimco, vimco_geometric
 from vma.estimators.without_replacement import without_replacement
 
-__all__ = ["ESTIMATORS", "LATENT_GRADIENTS", "Estimate", "Estimator", "estimate", "estimator"]
+__all__ = ["ESTIMATORS", "LATENT_GRADIENTS", "Estimate", "Estimator", "estimate", "find_estimator"]
 
 ESTIMATORS = {
     "vimco": Estimator(vimco, "independent", "multi-sample", True, 2, "the paper's, eq. 8"),
@@ -35,7 +35,7 @@ ESTIMATORS = {
 LATENT_GRADIENTS = ("pathwise", "dreg")
 
 
-def estimator(name: str) -> Estimator:
+def find_estimator(name: str) -> Estimator:
     """The estimator of that name."""
     if name not in ESTIMATORS:
         raise unknown_name("estimator", name, ESTIMATORS)
@@ -50,7 +50,7 @@ def estimate(terms: BoundTerms, name: str = "vimco", latent_gradient: str = "pat
         name: One of `ESTIMATORS`.
         latent_gradient: How q(z|m,x) is reached: `pathwise` as in IWAE, or `dreg`.
     """
-    chosen = estimator(name)
+    chosen = find_estimator(name)
     check_samples(terms.samples, chosen.least_samples, f"The estimator {name!r}")
     if latent_gradient not in LATENT_GRADIENTS:
         raise unknown_name("latent gradient", latent_gradient, LATENT_GRADIENTS)

@@ -16,8 +16,8 @@ def doubly_reparameterise(terms: BoundTerms, objective: str) -> None:
     """
     if terms.z is None or not terms.z.requires_grad:
         return
-    if not terms.q_z_held:
-        raise InputError("`dreg` needs terms that hold q(z|m,x) fixed: make them with detach_q_z=True.")
+    if not terms.hold_q_z:
+        raise InputError("`dreg` needs terms that hold q(z|m,x) fixed: make them with hold_q_z=True.")
     if terms.z._backward_hooks:
         raise InputError("These terms have been given to `dreg` before: make new ones for another estimate.")
     if objective != "multi-sample":

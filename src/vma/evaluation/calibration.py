@@ -11,27 +11,27 @@ import numpy as np
 
 from vma.addressing import class_mass
 from vma.checks import check_counts
-from vma.data.episode import EpisodeTensors
+from vma.data.episodes import EpisodeTensors
 from vma.evaluation.classification import Block, blocks
+from vma.evaluation.resumable import Evaluation, Row
 from vma.evaluation.statistics import mean_of, wilson
-from vma.evaluation.subject import Subject
-from vma.evaluation.units import Evaluation, Row
+from vma.evaluation.trained_run import TrainedRun
+from vma.fewshot.keyed import KeyedMemory
+from vma.fewshot.recognition import RULES, rule, shares
 from vma.model import VMA
-from vma.use.keyed import KeyedMemory
-from vma.use.recognition import RULES, rule, shares
 
 BINS = 10  # of equal width
 LEAST = float(np.finfo(np.float32).tiny)  # a probability that was rounded to 0 counts as this
 
 
 @dataclass(frozen=True)
-class CalibrationQuestion:
+class CalibrationOptions:
     """How often a rule of recognition is right about targets of unseen classes, and how sure it says it is.
 
     Attributes:
         tasks: Pairs of ways and shots, such as 5 1 20 5.
         trials: Independent episodes with one target each.
-        rules: Rules of `Recollection.recognise`.
+        rules: Rules of `ImageMemory.recognise`.
         samples: Draws of z for each item whose likelihood is asked for.
         seed: Decides episodes and samples.
         within: `all` draws the classes of a trial from the whole data; `alphabet` draws them from one alphabet.
@@ -45,37 +45,37 @@ class CalibrationQuestion:
     within: str = "all"
 
 
-def calibration(subject: Subject, question: CalibrationQuestion) -> Evaluation:
-    """The evaluation that answers `question`."""
-    subject.with_raw_memory("recognise")
-    check_counts(question, trials=1, samples=1, seed=0)
-    for name in question.rules:
+def calibration(trained: TrainedRun, options: CalibrationOptions) -> Evaluation:
+    """The evaluation that `options` ask for."""
+    trained.with_raw_memory("recognise")
+    check_counts(options, trials=1, samples=1, seed=0)
+    for name in options.rules:
         rule(name)
-    parts = blocks(subject.dataset, question)
+    parts = blocks(trained.dataset, options)
 
-    def unit(number: int) -> Row:
+    def part(number: int) -> Row:
         block = parts[number]
-        return {"ways": block.ways, "shots": block.shots, "rules": task_forecasts(subject, question, block)}
+        return {"ways": block.ways, "shots": block.shots, "rules": task_forecasts(trained, options, block)}
 
-    about = {**subject.about, **asdict(question), "protocol": "disjoint", "bins": BINS}
-    return Evaluation("calibration", about, len(parts), unit, summary)
+    about = {**trained.about, **asdict(options), "protocol": "disjoint", "bins": BINS}
+    return Evaluation("calibration", about, len(parts), part, summary)
 
 
-def task_forecasts(subject: Subject, question: CalibrationQuestion, block: Block) -> dict[str, list[Row]]:
+def task_forecasts(trained: TrainedRun, options: CalibrationOptions, block: Block) -> dict[str, list[Row]]:
     """What each rule said at every trial of a block."""
-    assert isinstance(subject.model, VMA)
-    forecasts: dict[str, list[Row]] = {name: [] for name in question.rules}
+    assert isinstance(trained.model, VMA)
+    forecasts: dict[str, list[Row]] = {name: [] for name in options.rules}
     for step in block.steps:
-        episode = block.draw(step).tensors(subject.device)
-        keyed = KeyedMemory.of(subject.model, episode.memory)
+        episode = block.draw(step).tensors(trained.device)
+        keyed = KeyedMemory.of(trained.model, episode.memory)
         for name, rows in forecasts.items():
-            rows.append(forecast(subject, question, keyed, episode, block.ways, step, name))
+            rows.append(forecast(trained, options, keyed, episode, block.ways, step, name))
     return forecasts
 
 
 def forecast(
-    subject: Subject,
-    question: CalibrationQuestion,
+    trained: TrainedRun,
+    options: CalibrationOptions,
     keyed: KeyedMemory,
     episode: EpisodeTensors,
     ways: int,
@@ -86,10 +86,10 @@ def forecast(
 
     Labels are counted from another number at each step: a rule that cannot choose is right by chance only.
     """
-    x, source = episode.targets.to(keyed.keys), subject.generator(question.seed, step)
+    x, source = episode.targets.to(keyed.keys), trained.generator(options.seed, step)
     labels = (episode.memory_labels.cpu() + step) % ways
     began = time.process_time()  # of this process alone, whatever else the machine is doing
-    share = shares(keyed, labels.tolist(), x, rule(name), question.samples, source).double().cpu()
+    share = shares(keyed, labels.tolist(), x, rule(name), options.samples, source).double().cpu()
     seconds = time.process_time() - began
     mass = class_mass(share, labels, ways)[0].clamp(LEAST, 1.0)
     label = (int(episode.target_labels) + step) % ways

@@ -12,18 +12,18 @@ from torch import Tensor
 from vma.addressing import AddressDistribution, class_mass
 from vma.checks import check_counts
 from vma.data.dataset import Dataset
-from vma.data.episode import Episode, EpisodeTensors
+from vma.data.episodes import Episode, EpisodeTensors
 from vma.data.randomness import stream
-from vma.episodes import EpisodeSampler
+from vma.data.samplers import EpisodeSampler
 from vma.errors import InputError, TooFewImages, unknown_name
 from vma.evaluation.likelihood import CHUNK
+from vma.evaluation.resumable import Evaluation, Row
 from vma.evaluation.statistics import wilson
-from vma.evaluation.subject import Subject
-from vma.evaluation.units import Evaluation, Row
+from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
 from vma.model import VMA
 
-TRIALS = 20  # of a unit of work
+TRIALS = 20  # of a part of the work
 ALPHABET = 41  # purpose of the random stream
 WITHIN = ("all", "alphabet")
 
@@ -37,7 +37,7 @@ class Addresser(Protocol):
 
 
 @dataclass(frozen=True)
-class ClassificationQuestion:
+class ClassifyOptions:
     """Share of targets of unseen classes that are recognised among `ways` classes with `shots` items each.
 
     Attributes:
@@ -56,22 +56,22 @@ class ClassificationQuestion:
     within: str = "all"
 
 
-def classify(subject: Subject, question: ClassificationQuestion) -> Evaluation:
-    """The evaluation that answers `question`."""
-    subject.with_raw_memory("classify")
-    check_counts(question, trials=1, samples=0, seed=0)
-    parts = blocks(subject.dataset, question)
+def classify(trained: TrainedRun, options: ClassifyOptions) -> Evaluation:
+    """The evaluation that `options` ask for."""
+    trained.with_raw_memory("classify")
+    check_counts(options, trials=1, samples=0, seed=0)
+    parts = blocks(trained.dataset, options)
 
-    def unit(number: int) -> Row:
-        return task_row(subject, question, parts[number], number)
+    def part(number: int) -> Row:
+        return task_row(trained, options, parts[number], number)
 
-    about = {**subject.about, **asdict(question), "protocol": "disjoint"}
-    return Evaluation("classify", about, len(parts), unit, summary)
+    about = {**trained.about, **asdict(options), "protocol": "disjoint"}
+    return Evaluation("classify", about, len(parts), part, summary)
 
 
 @runtime_checkable
 class Trials(Protocol):
-    """A question of trials: what `ClassificationQuestion` and others have in common."""
+    """A options of trials: what `ClassifyOptions` and others have in common."""
 
     @property
     def tasks(self) -> tuple[tuple[int, int], ...]:
@@ -92,7 +92,7 @@ class Trials(Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """Some trials of one task: a unit of work."""
+    """Some trials of one task: a part of the work."""
 
     ways: int
     shots: int
@@ -100,13 +100,13 @@ class Block:
     draw: Callable[[int], Episode]
 
 
-def blocks(dataset: Dataset, question: Trials) -> list[Block]:
+def blocks(dataset: Dataset, options: Trials) -> list[Block]:
     """All trials of all tasks, in blocks of TRIALS."""
     found = []
-    for ways, shots in question.tasks:
-        draw = trial_draw(dataset, ways, shots, question.seed, question.within)
-        for start in range(0, question.trials, TRIALS):
-            found.append(Block(ways, shots, range(start, min(start + TRIALS, question.trials)), draw))
+    for ways, shots in options.tasks:
+        draw = trial_draw(dataset, ways, shots, options.seed, options.within)
+        for start in range(0, options.trials, TRIALS):
+            found.append(Block(ways, shots, range(start, min(start + TRIALS, options.trials)), draw))
     return found
 
 
@@ -152,18 +152,18 @@ def alphabets(dataset: Dataset, ways: int) -> list[Dataset]:
     return [dataset.subset_classes(names) for names in large]
 
 
-def task_row(subject: Subject, question: ClassificationQuestion, block: Block, number: int) -> Row:
+def task_row(trained: TrainedRun, options: ClassifyOptions, block: Block, number: int) -> Row:
     """How many trials of a block were right, by either form."""
-    model, source = subject.model, subject.generator(question.seed, number)
+    model, source = trained.model, trained.generator(options.seed, number)
     assert isinstance(model, VMA)
     ways, trials = block.ways, len(block.steps)
     row = {"ways": ways, "shots": block.shots, "trials": trials, "by_address": 0, "by_likelihood": 0}
     for step in block.steps:
-        episode = block.draw(step).tensors(subject.device)
+        episode = block.draw(step).tensors(trained.device)
         row["by_address"] += recognised(model, episode, ways, step % ways)
-        if question.samples:
+        if options.samples:
             memory = Memory(episode.memory, (episode.memory_labels + step) % ways)
-            scores = class_log_likelihood(model, episode.targets, memory, ways, question.samples, source)
+            scores = class_log_likelihood(model, episode.targets, memory, ways, options.samples, source)
             row["by_likelihood"] += int(scores.argmax()) == (int(episode.target_labels) + step) % ways
     return row
 

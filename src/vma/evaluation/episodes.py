@@ -8,21 +8,21 @@ import torch
 from jaxtyping import Float
 
 from vma.checks import check_counts
-from vma.episodes import BatchSampler, Episode, EpisodeSampler, RecallSampler
+from vma.data.samplers import BatchSampler, Episode, EpisodeSampler, RecallSampler
 from vma.evaluation.likelihood import measures
+from vma.evaluation.resumable import Evaluation, Row
 from vma.evaluation.statistics import mean_of
-from vma.evaluation.subject import Subject
-from vma.evaluation.units import Evaluation, Row
+from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
 from vma.model import VMA
 
-# Part of what a question is about: answers with errors of another kind are not taken for it.
+# Part of what a options is about: answers with errors of another kind are not taken for it.
 BY_CLASS = {"errors": "targets of a class and episode are one group"}
 
 
 @dataclass(frozen=True)
-class EpisodeQuestion:
-    """−log p(x|M) by the K-sample bound on test episodes; what the model was trained on is the default.
+class NllOptions:
+    """−log p(x|M) by the K-sample bound on test episodes; what the model was episode on is the default.
 
     Attributes:
         episodes: Number of episodes; a learned memory and a VAE get batches of targets instead.
@@ -49,39 +49,37 @@ class EpisodeQuestion:
     seed: int = 0
 
 
-def nll(subject: Subject, question: EpisodeQuestion) -> Evaluation:
-    """The evaluation that answers `question`."""
-    check_counts(question, episodes=1, classes=0, targets=0, shots=0, distractors=0, samples=1, seed=0)
-    sampler = open_sampler(subject, question)
+def nll(trained: TrainedRun, options: NllOptions) -> Evaluation:
+    """The evaluation that `options` ask for."""
+    check_counts(options, episodes=1, classes=0, targets=0, shots=0, distractors=0, samples=1, seed=0)
+    sampler = open_sampler(trained, options)
 
-    def unit(number: int) -> Row:
+    def part(number: int) -> Row:
         episode = sampler.episode(number)
-        x, memory = tensors(subject, episode)
-        source = subject.generator(question.seed, number)
+        x, memory = tensors(trained, episode)
+        source = trained.generator(options.seed, number)
         found = measures(
-            subject.model, x, memory, question.samples, sampling=question.sampling, generator=source
+            trained.model, x, memory, options.samples, sampling=options.sampling, generator=source
         )
         alone = isinstance(sampler, BatchSampler)
         groups = list(range(len(x))) if alone else episode.target_labels.tolist()
-        return {"targets": found, "groups": groups, **addresses(subject, x, memory)}
+        return {"targets": found, "groups": groups, **addresses(trained, x, memory)}
 
-    about = {**subject.about, **asdict(question), **resolved(sampler), **BY_CLASS}
-    return Evaluation("nll", about, question.episodes, unit, summary)
+    about = {**trained.about, **asdict(options), **resolved(sampler), **BY_CLASS}
+    return Evaluation("nll", about, options.episodes, part, summary)
 
 
-def open_sampler(
-    subject: Subject, question: EpisodeQuestion
-) -> EpisodeSampler | RecallSampler | BatchSampler:
-    """Test episodes of the kind that the model was trained on, with the question's numbers."""
-    trained = subject.episode
-    targets, shots = question.targets or trained.targets, question.shots or trained.shots
-    if trained.kind == "batch" or subject.model.config.learned_items:
-        return BatchSampler(subject.dataset, batch=targets, seed=question.seed)
-    if trained.kind == "recall":
-        return RecallSampler(subject.dataset, memory=shots, targets=targets, seed=question.seed)
+def open_sampler(trained: TrainedRun, options: NllOptions) -> EpisodeSampler | RecallSampler | BatchSampler:
+    """Test episodes of the kind that the model was episode on, with the options's numbers."""
+    episode = trained.episode
+    targets, shots = options.targets or episode.targets, options.shots or episode.shots
+    if episode.kind == "batch" or trained.model.config.learned_items:
+        return BatchSampler(trained.dataset, batch=targets, seed=options.seed)
+    if episode.kind == "recall":
+        return RecallSampler(trained.dataset, memory=shots, targets=targets, seed=options.seed)
     return EpisodeSampler(
-        subject.dataset, classes=question.classes or trained.classes, targets=targets, shots=shots,
-        distractors=question.distractors, protocol=question.protocol, counts=question.counts, seed=question.seed,
+        trained.dataset, classes=options.classes or episode.classes, targets=targets, shots=shots,
+        distractors=options.distractors, protocol=options.protocol, counts=options.counts, seed=options.seed,
     )  # fmt: skip
 
 
@@ -99,17 +97,17 @@ def resolved(sampler: EpisodeSampler | RecallSampler | BatchSampler) -> dict[str
     }  # fmt: skip
 
 
-def tensors(subject: Subject, episode: Episode) -> tuple[torch.Tensor, Memory | None]:
+def tensors(trained: TrainedRun, episode: Episode) -> tuple[torch.Tensor, Memory | None]:
     """Targets and memory on the model's device; None where there is no raw memory."""
-    found = episode.tensors(subject.device)
-    without = len(found.memory) == 0 or subject.model.config.learned_items
+    found = episode.tensors(trained.device)
+    without = len(found.memory) == 0 or trained.model.config.learned_items
     return found.targets, None if without else Memory(found.memory, found.memory_labels)
 
 
 @torch.no_grad()
-def addresses(subject: Subject, x: torch.Tensor, memory: Memory | None) -> Row:
+def addresses(trained: TrainedRun, x: torch.Tensor, memory: Memory | None) -> Row:
     """p(a), and q(a|x) averaged over the targets, of a learned memory; of a raw one only how much is in use."""
-    model = subject.model
+    model = trained.model
     if not isinstance(model, VMA):
         return {}
     q = model.posterior(x, memory).log_probs.double().exp().mean(0)
@@ -133,7 +131,7 @@ def groups_of(rows: list[Row]) -> list[tuple[int, int]]:
 
 
 def usage(rows: list[Row]) -> dict[str, Any]:
-    """How much of the memory is in use: of a learned one by all targets together, of others by those of a unit."""
+    """How much of the memory is in use: of a learned one by all targets together, of others by those of a part."""
     if "q_a" in rows[0]:
         return use_of(np.array(rows[0]["p_a"]), np.mean([row["q_a"] for row in rows], axis=0))
     if "use" in rows[0]:

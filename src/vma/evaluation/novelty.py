@@ -8,16 +8,16 @@ import torch
 from jaxtyping import Float
 
 from vma.checks import check_counts
-from vma.data.episode import EpisodeTensors
-from vma.episodes import EpisodeSampler
+from vma.data.episodes import EpisodeTensors
+from vma.data.samplers import EpisodeSampler
 from vma.errors import InputError
+from vma.evaluation.resumable import Evaluation, Row
 from vma.evaluation.statistics import area_under_curve, mean_of
-from vma.evaluation.subject import Subject
-from vma.evaluation.units import Evaluation, Row
+from vma.evaluation.trained_run import TrainedRun
+from vma.fewshot.keyed import KeyedMemory
+from vma.fewshot.novelty import FEWEST, UNUSUAL, Measures, t_limit
+from vma.fewshot.scores import score, usual
 from vma.model import VMA
-from vma.use.keyed import KeyedMemory
-from vma.use.novelty import FEWEST, UNUSUAL, Measures, t_limit
-from vma.use.scores import score, usual
 
 MEASURES = {  # the larger, the newer
     "joined": "all three, joined",
@@ -33,7 +33,7 @@ EDGES = np.arange(-4, 12.5, 0.5)  # of the histogram
 
 
 @dataclass(frozen=True)
-class NoveltyQuestion:
+class NoveltyOptions:
     """How well targets of absent classes are told from known ones, and the errors at a user's own threshold.
 
     Attributes:
@@ -55,38 +55,38 @@ class NoveltyQuestion:
     seed: int = 0
 
 
-def novelty(subject: Subject, question: NoveltyQuestion) -> Evaluation:
-    """The evaluation that answers `question`."""
-    check_counts(question, episodes=2, classes=1, absent=1, shots=2, targets=1, samples=1, seed=0)
-    model = subject.with_raw_memory("tell what is new")
-    if question.classes * question.shots < FEWEST:
+def novelty(trained: TrainedRun, options: NoveltyOptions) -> Evaluation:
+    """The evaluation that `options` ask for."""
+    check_counts(options, episodes=2, classes=1, absent=1, shots=2, targets=1, samples=1, seed=0)
+    model = trained.with_raw_memory("tell what is new")
+    if options.classes * options.shots < FEWEST:
         raise InputError(f"Novelty needs {FEWEST} or more items in memory: ask for more classes or shots.")
     sampler = EpisodeSampler(
-        subject.dataset, classes=question.classes + question.absent, targets=question.targets,
-        shots=question.shots, seed=question.seed,
+        trained.dataset, classes=options.classes + options.absent, targets=options.targets,
+        shots=options.shots, seed=options.seed,
     )  # fmt: skip
 
-    def unit(number: int) -> Row:
-        return scored(model, sampler.episode(number).tensors(subject.device), question)
+    def part(number: int) -> Row:
+        return scored(model, sampler.episode(number).tensors(trained.device), options)
 
-    about = {**subject.about, **asdict(question), "protocol": "disjoint", "level": UNUSUAL}
-    return Evaluation("novelty", about, question.episodes, unit, summary)
+    about = {**trained.about, **asdict(options), "protocol": "disjoint", "level": UNUSUAL}
+    return Evaluation("novelty", about, options.episodes, part, summary)
 
 
-def scored(model: VMA, episode: EpisodeTensors, question: NoveltyQuestion) -> Row:
+def scored(model: VMA, episode: EpisodeTensors, options: NoveltyOptions) -> Row:
     """All measures of every target of an episode, as a user of that memory gets them."""
-    kept = episode.memory_labels < question.classes
+    kept = episode.memory_labels < options.classes
     keyed = KeyedMemory.of(model, episode.memory[kept])
     labels = tuple(str(label) for label in episode.memory_labels[kept].tolist())
-    norm = usual(keyed, labels, question.samples, question.seed)
+    norm = usual(keyed, labels, options.samples, options.seed)
     targets = episode.targets.to(keyed.keys)
-    found = [score(keyed, x, norm, question.samples, question.seed) for x in targets]
+    found = [score(keyed, x, norm, options.samples, options.seed) for x in targets]
     assert norm.rule is not None
     measured = [Measures(s.surprise, s.angle, s.odds) for s in found if s.odds is not None]
     with torch.no_grad():
         entropy = keyed.posterior(targets).entropy()
     return {
-        "new": (episode.target_labels >= question.classes).tolist(),
+        "new": (episode.target_labels >= options.classes).tolist(),
         "joined": [norm.rule.statistic(each) for each in measured],
         "angle": [each.angle for each in measured],
         "odds": [each.odds for each in measured],

@@ -10,19 +10,19 @@ from torch import Tensor
 
 from vma.addressing import class_mass
 from vma.checks import check_counts
-from vma.episodes import EpisodeSampler
+from vma.data.samplers import EpisodeSampler
 from vma.evaluation.episodes import BY_CLASS
 from vma.evaluation.images import pack
 from vma.evaluation.likelihood import bounds
+from vma.evaluation.resumable import Evaluation, Row
 from vma.evaluation.statistics import area_under_curve, mean_of
-from vma.evaluation.subject import Subject
-from vma.evaluation.units import Evaluation, Row
+from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
 from vma.model import VMA
 
 
 @dataclass(frozen=True)
-class PosteriorQuestion:
+class PosteriorOptions:
     """q(a|x) of targets in memory of which their class is, and is not; how log p(x|M) tells the two apart.
 
     Attributes:
@@ -42,29 +42,29 @@ class PosteriorQuestion:
     seed: int = 0
 
 
-def posterior(subject: Subject, question: PosteriorQuestion) -> Evaluation:
-    """The evaluation that answers `question`."""
-    check_counts(question, episodes=1, classes=1, shots=1, targets=1, samples=1, seed=0)
-    model = subject.with_raw_memory("be inspected")
+def posterior(trained: TrainedRun, options: PosteriorOptions) -> Evaluation:
+    """The evaluation that `options` ask for."""
+    check_counts(options, episodes=1, classes=1, shots=1, targets=1, samples=1, seed=0)
+    model = trained.with_raw_memory("be inspected")
     sampler = EpisodeSampler(
-        subject.dataset, classes=question.classes + 1, targets=question.targets, shots=question.shots,
-        seed=question.seed,
+        trained.dataset, classes=options.classes + 1, targets=options.targets, shots=options.shots,
+        seed=options.seed,
     )  # fmt: skip
 
-    def unit(number: int) -> Row:
-        episode = sampler.episode(number).tensors(subject.device)
-        kept = episode.memory_labels < question.classes
+    def part(number: int) -> Row:
+        episode = sampler.episode(number).tensors(trained.device)
+        kept = episode.memory_labels < options.classes
         memory = Memory(episode.memory[kept], episode.memory_labels[kept])
-        source = subject.generator(question.seed, number)
-        row = look(model, episode.targets, memory, question, source)
+        source = trained.generator(options.seed, number)
+        row = look(model, episode.targets, memory, options, source)
         row["labels"] = episode.target_labels.tolist()
         if number == 0:
             row["shown"] = {"memory": pack(memory.items), "targets": pack(episode.targets)}
             row["memory_labels"] = episode.memory_labels[kept].tolist()
         return row
 
-    about = {**subject.about, **asdict(question), "protocol": "disjoint", **BY_CLASS}
-    return Evaluation("posterior", about, question.episodes, unit, summary)
+    about = {**trained.about, **asdict(options), "protocol": "disjoint", **BY_CLASS}
+    return Evaluation("posterior", about, options.episodes, part, summary)
 
 
 @torch.no_grad()
@@ -72,15 +72,15 @@ def look(
     model: VMA,
     x: Float[Tensor, "batch *image"],
     memory: Memory,
-    question: PosteriorQuestion,
+    options: PosteriorOptions,
     generator: torch.Generator,
 ) -> Row:
     """q(a|x), the class it points to, KL_a and log p(x|M) of every target."""
     q_a, p_a = model.posterior(x, memory), model.prior(memory)
     assert memory.labels is not None
     q = q_a.log_probs.exp()
-    guesses = class_mass(q, memory.labels, question.classes).argmax(-1)
-    log_p = bounds(model, x, memory, question.samples, generator=generator)
+    guesses = class_mass(q, memory.labels, options.classes).argmax(-1)
+    log_p = bounds(model, x, memory, options.samples, generator=generator)
     return {
         "q": [[round(value, 6) for value in row] for row in q.double().tolist()],
         "guesses": guesses.tolist(),

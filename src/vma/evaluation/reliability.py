@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from vma.evaluation.calibration import BINS
 from vma.evaluation.statistics import wilson
+from vma.fewshot.recognition import DEFAULT
 from vma.report.pictures import AMBER, GREY, INK, TEAL, dress, new_figure, png
-from vma.use.recognition import DEFAULT
 
 LARGEST = 300  # area of the dot of a bin that holds all trials
 SMALLEST = 5

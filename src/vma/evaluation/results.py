@@ -7,18 +7,18 @@ from typing import Any
 
 import vma
 from vma.errors import InputError
-from vma.evaluation.units import Evaluation, Show, forget_rows, work
+from vma.evaluation.resumable import Evaluation, Show, forget_rows, work
 from vma.files import write_atomically
-from vma.training.processes import Processes
-from vma.training.runs import revision
+from vma.runs.folder import revision
+from vma.runs.processes import Processes
 
 
 def answer(
     evaluation: Evaluation, folder: Path, here: Processes, *, command: str = "", show: Show | None = None
 ) -> dict[str, Any]:
-    """The answer to a question, made or resumed, and written to `folder` by the first process.
+    """The answer to a options, made or resumed, and written to `folder` by the first process.
 
-    The file's name holds the question's digest and the time: every answer stays.
+    The file's name holds the options's digest and the time: every answer stays.
     """
     unfinished = folder / "unfinished"
     began = time.monotonic()
@@ -52,6 +52,6 @@ def keep(folder: Path, evaluation: Evaluation, found: dict[str, Any]) -> Path:
 
 
 def earlier(folder: Path, evaluation: Evaluation) -> dict[str, Any] | None:
-    """The newest answer in `folder` to exactly this question."""
+    """The newest answer in `folder` to exactly this options."""
     paths = sorted(folder.glob(f"{evaluation.name}-{evaluation.digest[:8]}-*.json"))
     return json.loads(paths[-1].read_text()) if paths else None

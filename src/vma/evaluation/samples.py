@@ -6,15 +6,15 @@ from typing import Any
 import torch
 
 from vma.checks import check_counts
+from vma.evaluation.growing_memories import GrowingMemories
 from vma.evaluation.images import pack
-from vma.evaluation.nested import NestedMemories
-from vma.evaluation.subject import Subject
-from vma.evaluation.units import Evaluation, Row
+from vma.evaluation.resumable import Evaluation, Row
+from vma.evaluation.trained_run import TrainedRun
 from vma.model import VMA
 
 
 @dataclass(frozen=True)
-class SamplesQuestion:
+class SamplesOptions:
     """Samples from p(x|M): a row for each of some items, or for each class with `shots` > 1.
 
     Attributes:
@@ -32,23 +32,23 @@ class SamplesQuestion:
     seed: int = 0
 
 
-def samples(subject: Subject, question: SamplesQuestion) -> Evaluation:
-    """The evaluation that answers `question`, in one unit."""
-    check_counts(question, rows=1, samples=1, shots=1, real=0, seed=0)
+def samples(trained: TrainedRun, options: SamplesOptions) -> Evaluation:
+    """The evaluation that `options` ask for, in one part."""
+    check_counts(options, rows=1, samples=1, shots=1, real=0, seed=0)
 
-    def unit(number: int) -> Row:
-        source = subject.generator(question.seed, number)
-        raw = subject.model.config.model != "vae" and not subject.model.config.learned_items
-        return from_memory(subject, question, source) if raw else from_model(subject, question, source)
+    def part(number: int) -> Row:
+        source = trained.generator(options.seed, number)
+        raw = trained.model.config.model != "vae" and not trained.model.config.learned_items
+        return from_memory(trained, options, source) if raw else from_model(trained, options, source)
 
-    about = {**subject.about, **asdict(question)}
-    return Evaluation("samples", about, 1, unit, lambda rows: rows[0])
+    about = {**trained.about, **asdict(options)}
+    return Evaluation("samples", about, 1, part, lambda rows: rows[0])
 
 
 @torch.no_grad()
-def from_memory(subject: Subject, question: SamplesQuestion, source: torch.Generator) -> Row:
+def from_memory(trained: TrainedRun, options: SamplesOptions, source: torch.Generator) -> Row:
     """Rows of the first classes, each with a memory of that class alone."""
-    nested = NestedMemories(subject.dataset, max(1, question.real), question.shots, question.seed)
+    nested = GrowingMemories(trained.dataset, max(1, options.real), options.shots, options.seed)
     found: dict[str, list[torch.Tensor]] = {
         "items": [],
         "real": [],
@@ -56,11 +56,11 @@ def from_memory(subject: Subject, question: SamplesQuestion, source: torch.Gener
         "binary": [],
         "shown": [],
     }
-    for row in range(min(question.rows, len(subject.dataset.classes))):
-        block = nested.block(1, row, question.shots)
+    for row in range(min(options.rows, len(trained.dataset.classes))):
+        block = nested.block(1, row, options.shots)
         assert block.memory is not None
-        memory = block.memory.to(torch.zeros((), device=subject.device))
-        drawn = subject.model.sample(memory, question.samples, generator=source)
+        memory = block.memory.to(torch.zeros((), device=trained.device))
+        drawn = trained.model.sample(memory, options.samples, generator=source)
         images = (memory.items, block.targets, drawn.probabilities, drawn.images, drawn.shown)
         for kept, new in zip(found.values(), images, strict=True):
             kept.append(new)
@@ -68,18 +68,18 @@ def from_memory(subject: Subject, question: SamplesQuestion, source: torch.Gener
 
 
 @torch.no_grad()
-def from_model(subject: Subject, question: SamplesQuestion, source: torch.Generator) -> Row:
+def from_model(trained: TrainedRun, options: SamplesOptions, source: torch.Generator) -> Row:
     """Rows that share an m_a ~ p(a) of the learned memory; for a VAE, rows that share nothing."""
-    model, shape = subject.model, (question.rows, question.samples)
+    model, shape = trained.model, (options.rows, options.samples)
     if isinstance(model, VMA):
         p_a = model.prior()
-        chosen = distinct(p_a.log_probs, question.rows, source)
-        drawn = model.sample(addresses=chosen.repeat_interleave(question.samples), generator=source)
+        chosen = distinct(p_a.log_probs, options.rows, source)
+        drawn = model.sample(addresses=chosen.repeat_interleave(options.samples), generator=source)
         about: dict[str, Any] = {
             "addresses": chosen.tolist(), "p_a": p_a.log_probs[chosen].exp().double().tolist(),
         }  # fmt: skip
     else:
-        drawn, about = model.sample(None, question.rows * question.samples, generator=source), {}
+        drawn, about = model.sample(None, options.rows * options.samples, generator=source), {}
     images = {"probabilities": drawn.probabilities, "binary": drawn.images, "shown": drawn.shown}
     return {**about, **{name: pack(each.unflatten(0, shape)) for name, each in images.items()}}
 

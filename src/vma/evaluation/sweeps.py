@@ -11,17 +11,17 @@ from vma.addressing import class_mass
 from vma.checks import check_counts
 from vma.errors import InputError
 from vma.evaluation.episodes import BY_CLASS, groups_of
+from vma.evaluation.growing_memories import GrowingMemories
 from vma.evaluation.likelihood import measures
-from vma.evaluation.nested import NestedMemories
+from vma.evaluation.resumable import Evaluation, Row
 from vma.evaluation.statistics import mean_of
-from vma.evaluation.subject import Subject
-from vma.evaluation.units import Evaluation, Row
+from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
 from vma.model import VMA
 
 
 @dataclass(frozen=True)
-class ClassesQuestion:
+class ClassesOptions:
     """−log p(x|M) of the same targets as confounding classes are added to the memory (Figure 5A).
 
     Attributes:
@@ -42,7 +42,7 @@ class ClassesQuestion:
 
 
 @dataclass(frozen=True)
-class ShotsQuestion:
+class ShotsOptions:
     """−log p(x|M) of the same targets as each class gets more items in memory (Figure 5B).
 
     Attributes:
@@ -71,70 +71,70 @@ class Place:
     block: int
 
 
-def classes_sweep(subject: Subject, question: ClassesQuestion) -> Evaluation:
-    """The evaluation that answers `question`."""
-    check_counts(question, classes=0, shots=0, targets=1, samples=1, seed=0)
-    shots = question.shots or subject.episode.shots
-    everything = len(subject.dataset.classes)
-    numbers = sorted({c or everything for c in question.classes if c <= everything})
+def classes_sweep(trained: TrainedRun, options: ClassesOptions) -> Evaluation:
+    """The evaluation that `options` ask for."""
+    check_counts(options, classes=0, shots=0, targets=1, samples=1, seed=0)
+    shots = options.shots or trained.episode.shots
+    everything = len(trained.dataset.classes)
+    numbers = sorted({c or everything for c in options.classes if c <= everything})
     if not numbers:
         raise InputError(
-            f"The data has {everything} classes, fewer than any of {list(question.classes)}: ask for fewer."
+            f"The data has {everything} classes, fewer than any of {list(options.classes)}: ask for fewer."
         )
-    nested = NestedMemories(subject.dataset, question.targets, shots, question.seed)
+    nested = GrowingMemories(trained.dataset, options.targets, shots, options.seed)
     places = [Place(c, shots, block) for c in numbers for block in range(nested.blocks(c))]
     settings = {"classes": numbers, "shots": shots}
-    return sweep("classes", subject, question, nested, places, settings)
+    return sweep("classes", trained, options, nested, places, settings)
 
 
-def shots_sweep(subject: Subject, question: ShotsQuestion) -> Evaluation:
-    """The evaluation that answers `question`."""
-    check_counts(question, classes=0, targets=1, samples=1, seed=0)
-    if not question.shots or min(question.shots) < 1:
-        raise InputError(f"A memory needs 1 or more items of each class, not {list(question.shots)}.")
-    shots = list(dict.fromkeys(question.shots))
-    classes = question.classes or len(subject.dataset.classes)
-    nested = NestedMemories(subject.dataset, question.targets, max(shots), question.seed)
+def shots_sweep(trained: TrainedRun, options: ShotsOptions) -> Evaluation:
+    """The evaluation that `options` ask for."""
+    check_counts(options, classes=0, targets=1, samples=1, seed=0)
+    if not options.shots or min(options.shots) < 1:
+        raise InputError(f"A memory needs 1 or more items of each class, not {list(options.shots)}.")
+    shots = list(dict.fromkeys(options.shots))
+    classes = options.classes or len(trained.dataset.classes)
+    nested = GrowingMemories(trained.dataset, options.targets, max(shots), options.seed)
     places = [Place(classes, s, block) for s in shots for block in range(nested.blocks(classes))]
-    return sweep("shots", subject, question, nested, places, {"classes": classes, "shots": shots})
+    return sweep("shots", trained, options, nested, places, {"classes": classes, "shots": shots})
 
 
 def sweep(
     name: str,
-    subject: Subject,
-    question: ClassesQuestion | ShotsQuestion,
-    nested: NestedMemories,
+    trained: TrainedRun,
+    options: ClassesOptions | ShotsOptions,
+    nested: GrowingMemories,
     places: Sequence[Place],
     settings: dict[str, Any],
 ) -> Evaluation:
-    """An evaluation with a unit for each place."""
+    """An evaluation with a part for each place."""
 
-    def unit(number: int) -> Row:
+    def part(number: int) -> Row:
         place = places[number]
         block = nested.block(place.classes, place.block, place.shots)
         assert block.memory is not None
-        like = torch.zeros((), device=subject.device)
+        like = torch.zeros((), device=trained.device)
         found = measures(
-            subject.model, block.targets.to(like), block.memory.to(like), question.samples,
-            sampling=question.sampling, generator=subject.generator(question.seed, number),
+            trained.model, block.targets.to(like), block.memory.to(like), options.samples,
+            sampling=options.sampling, generator=trained.generator(options.seed, number),
         )  # fmt: skip
-        own = own_class(subject, block.targets.to(like), block.memory.to(like), block.labels)
+        own = own_class(trained, block.targets.to(like), block.memory.to(like), block.labels)
         return {**asdict(place), "targets": {**found, **own}, "groups": block.labels.tolist()}
 
-    about = {**subject.about, **asdict(question), **settings, "protocol": "disjoint", **BY_CLASS}
-    return Evaluation(name, about, len(places), unit, summary)
+    about = {**trained.about, **asdict(options), **settings, "protocol": "disjoint", **BY_CLASS}
+    return Evaluation(name, about, len(places), part, summary)
 
 
 @torch.no_grad()
 def own_class(
-    subject: Subject, x: torch.Tensor, memory: Memory, labels: torch.Tensor
+    trained: TrainedRun, x: torch.Tensor, memory: Memory, labels: torch.Tensor
 ) -> dict[str, list[float]]:
     """Σ_a q(a|x) [m_a is of the target's class], and whether no other class has more."""
-    if not isinstance(subject.model, VMA):
+    if not isinstance(trained.model, VMA):
         return {}
     assert memory.labels is not None
     names, items = memory.labels.unique(return_inverse=True)
-    mass = class_mass(subject.model.posterior(x, memory).log_probs.exp(), items)
+    mass = class_mass(trained.model.posterior(x, memory).log_probs.exp(), items)
     own = torch.searchsorted(names, labels.to(names.device))
     return {
         "own_class_mass": mass.gather(1, own.unsqueeze(1)).squeeze(1).double().tolist(),

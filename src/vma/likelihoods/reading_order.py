@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vma.errors import InputError
+from vma.kernels.maps import Maps, Outputs, as_rows
 from vma.latents import full_precision
 from vma.likelihoods.bernoulli import bernoulli_log_prob
 from vma.likelihoods.likelihood import Drawing, Features, Images, Likelihood
@@ -20,7 +21,6 @@ from vma.likelihoods.wavefront import Wavefront
 from vma.networks.features import Output
 from vma.networks.initialisation import fill_bias, he_, linear, log_odds
 from vma.networks.layers import start
-from vma.networks.maps import Maps, Outputs, as_rows
 
 COLDEST = 1e-3  # temperature, below which a pixel is what is more probable
 

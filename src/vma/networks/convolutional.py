@@ -5,12 +5,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vma.config import ModelConfig
-from vma.networks import one_pass
-from vma.networks.compiled import applies
+from vma.kernels import one_pass
+from vma.kernels.compiled import applies
+from vma.kernels.maps import Maps, Outputs, Rows, as_maps, as_rows, planes
 from vma.networks.features import ItemFeatures, Output, add_half
 from vma.networks.initialisation import fill_bias, linear
 from vma.networks.layers import Finish, ToOneMap, convolution, transposed
-from vma.networks.maps import Maps, Outputs, Rows, as_maps, as_rows, planes
 
 # The last layers of the Gaussian heads start small: q(z|m,x) and p(z|m) begin near a standard normal.
 HEAD_SCALE = 0.1

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from vma.kernels.maps import TAPS, Image, Maps, as_maps, as_rows
+from vma.kernels.winograd import Same
 from vma.latents import full_precision
 from vma.networks.initialisation import he_
-from vma.networks.maps import TAPS, Image, Maps, as_maps, as_rows
-from vma.networks.winograd import Same
 
 VECTORS = 16  # maps: TAPS, rounded up to whole vectors of a processor
 

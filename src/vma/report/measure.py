@@ -11,8 +11,8 @@ from torch import Tensor
 
 from vma.bounds import BoundTerms, decomposition, multi_sample_bound
 from vma.data.dataset import Dataset
-from vma.data.episode import EpisodeTensors
-from vma.episodes import EpisodeSampler
+from vma.data.episodes import EpisodeTensors
+from vma.data.samplers import EpisodeSampler
 from vma.errors import InputError
 from vma.evaluation.classification import Addresser, recognised
 from vma.evaluation.statistics import Mean, Share, mean, wilson

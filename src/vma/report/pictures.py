@@ -17,9 +17,9 @@ from PIL import Image
 from torch import Tensor
 
 from vma.data.dataset import Dataset
-from vma.data.episode import EpisodeTensors
+from vma.data.episodes import EpisodeTensors
 from vma.data.randomness import stream
-from vma.episodes import EpisodeSampler
+from vma.data.samplers import EpisodeSampler
 from vma.memory import Memory
 from vma.model import Samples
 from vma.report.measure import CLASSES, SHOTS, TARGETS, MemoryModel

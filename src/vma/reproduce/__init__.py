@@ -2,10 +2,10 @@
 
 from vma.reproduce.experiment import Experiment, Needed, Scale
 from vma.reproduce.page import write_pages
+from vma.reproduce.pipeline import read_collection, reproduce
 from vma.reproduce.registry import EXPERIMENTS, find_experiment
 from vma.reproduce.rows import Row
 from vma.reproduce.training import Place
-from vma.reproduce.work import read_collection, reproduce
 
 __all__ = [
     "EXPERIMENTS", "Experiment", "Needed", "Place", "Row", "Scale", "find_experiment", "read_collection",

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vma.evaluation.episodes import EpisodeQuestion
+from vma.evaluation.episodes import NllOptions
 from vma.reproduce.experiment import Ask, Experiment, Needed, Scale
 from vma.reproduce.figures.curves import controls_figure
 from vma.reproduce.questions import comparison, curve
 from vma.reproduce.rows import Answers, Row, row
-from vma.training.settings import TrainSettings
+from vma.runs.settings import TrainSettings
 
 BASE = "omniglot-fewshot-4"
 
@@ -35,11 +35,11 @@ def many_classes(settings: TrainSettings) -> TrainSettings:
 
 def asks_for(keys: Sequence[str], scale: Scale) -> dict[str, Ask]:
     """The learning curves, and all models on the same test targets with 8 classes × 4 items in memory."""
-    question = EpisodeQuestion(
+    options = NllOptions(
         episodes=scale.count(32), classes=scale.choose(8, 2), targets=scale.choose(4, 2),
         shots=scale.choose(4, 1), samples=scale.samples(),
     )  # fmt: skip
-    return {**{f"curve {key}": curve(key) for key in keys}, "test": comparison(keys, question)}
+    return {**{f"curve {key}": curve(key) for key in keys}, "test": comparison(keys, options)}
 
 
 def rows_for(answers: Answers, claims: dict[str, str]) -> list[Row]:

@@ -9,8 +9,8 @@ import torch
 from vma.bench.attention import HARD, crossing_of, measure
 from vma.bench.timing import Clock
 from vma.bench.workload import few_shot_preset
-from vma.evaluation.units import Evaluation
-from vma.evaluation.units import Row as Unit
+from vma.evaluation.resumable import Evaluation
+from vma.evaluation.resumable import Row as PartRow
 from vma.reproduce.experiment import Ask, Experiment, Scale
 from vma.reproduce.figures.crossover import crossover_figure
 from vma.reproduce.rows import Answer, Answers, Row, row
@@ -20,7 +20,7 @@ RIVALS = {"soft, features": "features at every scale", "soft, pixels": "pixels"}
 
 
 @dataclass(frozen=True)
-class TimingQuestion:
+class TimingOptions:
     """Time of one update, as `vma bench attention` takes it, for each |M|.
 
     Attributes:
@@ -36,28 +36,28 @@ class TimingQuestion:
     repeats: int = 5
 
 
-def timing(question: TimingQuestion) -> Evaluation:
-    """The evaluation that answers `question`, a unit for each |M|; one thread goes by its own CPU time."""
-    settings, threads = few_shot_preset("omniglot-fewshot-4", question.maps), torch.get_num_threads()
+def timing(options: TimingOptions) -> Evaluation:
+    """The evaluation that `options` ask for, a part for each |M|; one thread goes by its own CPU time."""
+    settings, threads = few_shot_preset("omniglot-fewshot-4", options.maps), torch.get_num_threads()
     clock: Clock = "cpu" if threads == 1 else "wall"
 
-    def unit(number: int) -> Unit:
-        return measure(settings, question.sizes[number], question.targets, question.repeats, clock)
+    def part(number: int) -> PartRow:
+        return measure(settings, options.sizes[number], options.targets, options.repeats, clock)
 
     here = {"threads": threads, "clock": clock, "machine": platform.machine(), "torch": torch.__version__}
-    return Evaluation("timing", {**asdict(question), **here}, len(question.sizes), unit, summary)
+    return Evaluation("timing", {**asdict(options), **here}, len(options.sizes), part, summary)
 
 
-def summary(units: list[Unit]) -> dict[str, Any]:
+def summary(parts: list[PartRow]) -> dict[str, Any]:
     """The times at every |M|, and from where on VMA is the faster."""
-    return {"points": units, "crossing": {name: crossing_of(units, name) for name in RIVALS}}
+    return {"points": parts, "crossing": {name: crossing_of(parts, name) for name in RIVALS}}
 
 
 def asks(scale: Scale) -> dict[str, Ask]:
     """The paper's sizes; fewer maps under a budget."""
-    usual = TimingQuestion(maps=32 if scale.budget else 64)
-    question = scale.choose(usual, TimingQuestion(sizes=(4, 8), targets=2, maps=8, repeats=1))
-    return {"timing": Ask((), lambda laboratory: timing(question))}
+    usual = TimingOptions(maps=32 if scale.budget else 64)
+    options = scale.choose(usual, TimingOptions(sizes=(4, 8), targets=2, maps=8, repeats=1))
+    return {"timing": Ask((), lambda laboratory: timing(options))}
 
 
 def rows(answers: Answers) -> list[Row]:

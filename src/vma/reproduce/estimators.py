@@ -6,12 +6,12 @@ from typing import Any
 
 from vma.errors import InputError
 from vma.estimators import ESTIMATORS
-from vma.evaluation.episodes import EpisodeQuestion
+from vma.evaluation.episodes import NllOptions
 from vma.reproduce.experiment import Ask, Experiment, Needed, Scale
 from vma.reproduce.figures.curves import estimators_figure
 from vma.reproduce.questions import comparison, curve
 from vma.reproduce.rows import Answer, Answers, Row, row
-from vma.training.settings import SleepSettings, TrainSettings
+from vma.runs.settings import SleepSettings, TrainSettings
 from vma.warps import WarpSettings
 
 NOT_IN_PAPER = "not in the paper"
@@ -43,12 +43,12 @@ def with_estimator(name: str) -> Callable[[TrainSettings], TrainSettings]:
 
 def asks(scale: Scale) -> dict[str, Ask]:
     """The curve of each, and all of them on the same test targets."""
-    question = EpisodeQuestion(
+    options = NllOptions(
         episodes=scale.count(16), classes=scale.choose(8, 2), targets=scale.choose(4, 2),
         shots=scale.choose(4, 1), samples=scale.samples(),
     )  # fmt: skip
     curves = {f"curve {name}": curve(name) for name in ESTIMATORS}
-    return {**curves, "test": comparison(tuple(ESTIMATORS), question)}
+    return {**curves, "test": comparison(tuple(ESTIMATORS), options)}
 
 
 def rows(answers: Answers) -> list[Row]:

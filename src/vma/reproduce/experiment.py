@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import torch
 from matplotlib.figure import Figure
 
-from vma.evaluation.subject import Subject, open_subject
-from vma.evaluation.units import Evaluation
+from vma.evaluation.resumable import Evaluation
+from vma.evaluation.trained_run import TrainedRun, open_run
 from vma.reproduce.rows import Answers, Row
-from vma.training.runs import Run
-from vma.training.settings import TrainSettings
+from vma.runs.folder import Run
+from vma.runs.settings import TrainSettings
 
 Choice = TypeVar("Choice")
 
@@ -102,22 +102,22 @@ class Laboratory:
         command: str = "",
     ) -> None:
         self.runs, self.data, self.device, self.command = dict(runs), data, device, command
-        self._opened: dict[tuple[str, str], Subject] = {}
+        self._opened: dict[tuple[str, str], TrainedRun] = {}
 
-    def subject(self, key: str, part: str = "test") -> Subject:
+    def trained(self, key: str, part: str = "test") -> TrainedRun:
         """The model of a run with a part of its data."""
         if (key, part) not in self._opened:
-            opened = open_subject(self.runs[key], data=self.data, part=part, device=self.device)
+            opened = open_run(self.runs[key], data=self.data, part=part, device=self.device)
             self._opened[key, part] = opened
         return self._opened[key, part]
 
 
 @dataclass(frozen=True)
 class Ask:
-    """A question of an experiment.
+    """A options of an experiment.
 
     Attributes:
-        runs: The runs it is put to; where one of them is left out, so is the question.
+        runs: The runs it is put to; where one of them is left out, so is the options.
         evaluation: What answers it.
     """
 
@@ -125,9 +125,9 @@ class Ask:
     evaluation: Callable[[Laboratory], Evaluation]
 
 
-def ask(key: str, function: Callable[[Subject, Any], Evaluation], question: Any, part: str = "test") -> Ask:
-    """`question` put to the run `key` on a part of its data."""
-    return Ask((key,), lambda laboratory: function(laboratory.subject(key, part), question))
+def ask(key: str, function: Callable[[TrainedRun, Any], Evaluation], options: Any, part: str = "test") -> Ask:
+    """`options` put to the run `key` on a part of its data."""
+    return Ask((key,), lambda laboratory: function(laboratory.trained(key, part), options))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
 from vma.reproduce.figures.tables import table_figure
 from vma.reproduce.rows import Answers, Row, row
-from vma.reproduce.table_cells import TableQuestion, table
+from vma.reproduce.table_cells import TableOptions, table
 
 SHOTS = (1, 2, 3, 4, 5, 10, 19)
 PAPER = {
@@ -41,7 +41,7 @@ def asks(scale: Scale) -> dict[str, Ask]:
     """All cells for both models; as in the paper, only VMA's with 16 classes."""
     shots, count, samples = scale.choose(SHOTS, (1, 2)), scale.count(200), scale.samples()
     classes = {"gmn": scale.choose((1, 2, 4), (1, 2)), "vma": scale.choose((1, 2, 4, 16), (1, 2))}
-    return {key: ask(key, table, TableQuestion(each, shots, count, samples)) for key, each in classes.items()}
+    return {key: ask(key, table, TableOptions(each, shots, count, samples)) for key, each in classes.items()}
 
 
 def rows(answers: Answers) -> list[Row]:

@@ -4,15 +4,15 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 
-from vma.evaluation.episodes import EpisodeQuestion, nll
-from vma.evaluation.samples import SamplesQuestion, samples
+from vma.evaluation.episodes import NllOptions, nll
+from vma.evaluation.samples import SamplesOptions, samples
 from vma.evaluation.statistics import mean_of
 from vma.reproduce.experiment import EVERYTHING, Ask, Experiment, Needed, Scale, ask
 from vma.reproduce.figures.curves import recall_figure
 from vma.reproduce.figures.grids import learned_memory_figure
 from vma.reproduce.questions import curve
 from vma.reproduce.rows import NO_NUMBER, Answer, Answers, Row, row
-from vma.training.settings import TrainSettings
+from vma.runs.settings import TrainSettings
 
 LARGE = 2048
 SIZES = (256, 64, 128, 512, 1024)
@@ -52,12 +52,12 @@ def recall_asks(scale: Scale) -> dict[str, Ask]:
     few, many = scale.count(16), scale.samples()
     return {
         "curve": curve("recall"),
-        "test": ask("recall", nll, EpisodeQuestion(episodes=few, samples=many)),
+        "test": ask("recall", nll, NllOptions(episodes=few, samples=many)),
         "test large": ask(
-            "recall", nll, EpisodeQuestion(episodes=few, shots=scale.choose(LARGE, 8), samples=many)
+            "recall", nll, NllOptions(episodes=few, shots=scale.choose(LARGE, 8), samples=many)
         ),
         **{
-            key: ask(key, nll, EpisodeQuestion(episodes=few, samples=many))
+            key: ask(key, nll, NllOptions(episodes=few, samples=many))
             for needs in REPEATED.values()
             for key in needs
         },
@@ -126,15 +126,15 @@ RECALL = Experiment(
 
 def learned_asks(scale: Scale) -> dict[str, Ask]:
     """NLL and KL_a on test and training digits for each |M|; samples of |M| = 256; the VAE."""
-    question = EpisodeQuestion(episodes=scale.count(32), samples=scale.samples())
+    options = NllOptions(episodes=scale.count(32), samples=scale.samples())
     asks = {
-        "samples": ask("256", samples, SamplesQuestion(rows=scale.choose(8, 3), samples=scale.choose(10, 2)))
+        "samples": ask("256", samples, SamplesOptions(rows=scale.choose(8, 3), samples=scale.choose(10, 2)))
     }
     for size in map(str, SIZES):
-        asks[f"test {size}"] = ask(size, nll, question)
-        asks[f"train {size}"] = ask(size, nll, question, part="train")
+        asks[f"test {size}"] = ask(size, nll, options)
+        asks[f"train {size}"] = ask(size, nll, options, part="train")
     further = [key for needs in FURTHER.values() for key in needs]
-    return {**asks, **{key: ask(key, nll, question) for key in ("vae", *further)}}
+    return {**asks, **{key: ask(key, nll, options) for key in ("vae", *further)}}
 
 
 def learned_rows(answers: Answers) -> list[Row]:

@@ -1,9 +1,9 @@
 """Omniglot 26×26, few-shot: Figures 3 and 4, the classification of the text, the supplement's curves."""
 
-from vma.evaluation.classification import ClassificationQuestion, classify
-from vma.evaluation.episodes import EpisodeQuestion, nll
-from vma.evaluation.posterior import PosteriorQuestion, posterior
-from vma.evaluation.samples import SamplesQuestion, samples
+from vma.evaluation.classification import ClassifyOptions, classify
+from vma.evaluation.episodes import NllOptions, nll
+from vma.evaluation.posterior import PosteriorOptions, posterior
+from vma.evaluation.samples import SamplesOptions, samples
 from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
 from vma.reproduce.figures.bars import PAPER_ACCURACY, breakdown_figure, classification_figure
 from vma.reproduce.figures.curves import one_shot_figure
@@ -21,11 +21,11 @@ SHOTS = (1, 4, 8, 16)
 
 def posterior_asks(scale: Scale) -> dict[str, Ask]:
     """q(a|x) with 8 classes × 10 items in memory."""
-    question = PosteriorQuestion(
+    options = PosteriorOptions(
         episodes=scale.count(32), classes=scale.choose(8, 3), shots=scale.choose(10, 2), targets=4,
         samples=min(100, scale.samples()),
     )  # fmt: skip
-    return {"posterior": ask("vma", posterior, question)}
+    return {"posterior": ask("vma", posterior, options)}
 
 
 def posterior_rows(answers: Answers) -> list[Row]:
@@ -74,11 +74,11 @@ POSTERIOR = Experiment(
 
 def one_shot_asks(scale: Scale) -> dict[str, Ask]:
     """Samples from a memory of one item; NLL with one item of each class."""
-    question = EpisodeQuestion(
+    options = NllOptions(
         episodes=scale.count(32), classes=scale.choose(8, 2), targets=4, shots=1, samples=scale.samples()
     )
-    shown = SamplesQuestion(rows=scale.choose(10, 3), samples=scale.choose(12, 2))
-    return {"samples": ask("vma", samples, shown), "test": ask("vma", nll, question)}
+    shown = SamplesOptions(rows=scale.choose(10, 3), samples=scale.choose(12, 2))
+    return {"samples": ask("vma", samples, shown), "test": ask("vma", nll, options)}
 
 
 def one_shot_rows(answers: Answers) -> list[Row]:
@@ -110,7 +110,7 @@ def breakdown_asks(scale: Scale) -> dict[str, Ask]:
     classes, targets = scale.choose(8, 2), scale.choose(4, 2)
     return {
         str(shots): ask(
-            str(shots), nll, EpisodeQuestion(
+            str(shots), nll, NllOptions(
                 episodes=scale.count(32), classes=classes, targets=targets, shots=shots, samples=scale.samples()
             ),
         )
@@ -160,10 +160,10 @@ def classification_asks(scale: Scale) -> dict[str, Ask]:
     """5 and 20 ways, 1 and 5 shots, by q(a|x); and on fewer trials by likelihood, which takes far longer."""
     tasks = scale.choose(tuple(PAPER_ACCURACY), ((2, 1), (3, 2)))
     questions = {
-        "by_address": ClassificationQuestion(tasks, trials=scale.count(2000, tiny=4)),
-        "by_likelihood": ClassificationQuestion(tasks, trials=scale.count(200), samples=scale.choose(10, 1)),
+        "by_address": ClassifyOptions(tasks, trials=scale.count(2000, tiny=4)),
+        "by_likelihood": ClassifyOptions(tasks, trials=scale.count(200), samples=scale.choose(10, 1)),
     }
-    return {form: ask("vma", classify, question) for form, question in questions.items()}
+    return {form: ask("vma", classify, options) for form, options in questions.items()}
 
 
 def classification_rows(answers: Answers) -> list[Row]:

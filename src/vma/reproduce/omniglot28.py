@@ -2,8 +2,8 @@
 
 import math
 
-from vma.evaluation.episodes import EpisodeQuestion, nll
-from vma.evaluation.samples import SamplesQuestion, samples
+from vma.evaluation.episodes import NllOptions, nll
+from vma.evaluation.samples import SamplesOptions, samples
 from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
 from vma.reproduce.figures.grids import omniglot28_figure
 from vma.reproduce.questions import curve
@@ -17,14 +17,14 @@ PAPER_TRAIN = {"256": BELOW, "vae": ABOVE, "2048": "< 80"}
 
 def asks(scale: Scale) -> dict[str, Ask]:
     """NLL on test and training images for each model; curve and samples of |M| = 256."""
-    question = EpisodeQuestion(episodes=scale.count(32), samples=scale.samples(5000))
+    options = NllOptions(episodes=scale.count(32), samples=scale.samples(5000))
     found = {
         "curve": curve("256"),
-        "samples": ask("256", samples, SamplesQuestion(rows=scale.choose(8, 3), samples=scale.choose(10, 2))),
+        "samples": ask("256", samples, SamplesOptions(rows=scale.choose(8, 3), samples=scale.choose(10, 2))),
     }
     for key in MODELS:
-        found[f"test {key}"] = ask(key, nll, question)
-        found[f"train {key}"] = ask(key, nll, question, part="train")
+        found[f"test {key}"] = ask(key, nll, options)
+        found[f"train {key}"] = ask(key, nll, options, part="train")
     return found
 
 

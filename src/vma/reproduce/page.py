@@ -11,10 +11,10 @@ from jinja2 import Environment, StrictUndefined
 from vma.errors import InputError
 from vma.files import write_atomically
 from vma.report.page import data_uri
+from vma.reproduce.pipeline import read_collection
 from vma.reproduce.registry import EXPERIMENTS
 from vma.reproduce.rows import Row, circumstances, shown, training
 from vma.reproduce.verdicts import Verdict, deciding_row, read_verdicts
-from vma.reproduce.work import read_collection
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from vma.evaluation.episodes import EpisodeQuestion, groups_of, nll
+from vma.evaluation.episodes import NllOptions, groups_of, nll
+from vma.evaluation.resumable import Evaluation, Row
 from vma.evaluation.statistics import mean_of
-from vma.evaluation.subject import Subject
-from vma.evaluation.units import Evaluation, Row
+from vma.evaluation.trained_run import TrainedRun
 from vma.reproduce.experiment import Ask, Laboratory
 
 POINTS = 150  # of a curve
@@ -19,17 +19,17 @@ def curve(key: str) -> Ask:
     """The learning curve of a run: its metrics, averaged over windows so that few points are left."""
 
     def evaluation(laboratory: Laboratory) -> Evaluation:
-        subject = laboratory.subject(key)
+        trained = laboratory.trained(key)
         rows = [row for row in laboratory.runs[key].metrics() if "nll" in row]  # awake
         about = {
-            "model": subject.about["model"],
-            "protocol": f"in training on {subject.settings.data.name}",
-            "samples": subject.settings.samples,
+            "model": trained.about["model"],
+            "protocol": f"in training on {trained.settings.data.name}",
+            "samples": trained.settings.samples,
             "lines": len(rows),
             "points": POINTS,
         }
-        found = {"rows": thinned(rows), "memory": memory_size(subject), "K": subject.settings.samples}
-        return Evaluation("curve", about, 1, lambda number: found, lambda units: units[0])
+        found = {"rows": thinned(rows), "memory": memory_size(trained), "K": trained.settings.samples}
+        return Evaluation("curve", about, 1, lambda number: found, lambda parts: parts[0])
 
     return Ask((key,), evaluation)
 
@@ -47,9 +47,9 @@ def window(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"update": rows[-1]["update"], "seconds": rows[-1]["seconds"], **means}
 
 
-def memory_size(subject: Subject) -> int:
+def memory_size(trained: TrainedRun) -> int:
     """|M| in training; 0 where there was no memory."""
-    episode, model = subject.settings.episode, subject.settings.model
+    episode, model = trained.settings.episode, trained.settings.model
     if model.model == "vae":
         return 0
     if model.learned_items or episode.kind == "recall":
@@ -57,23 +57,23 @@ def memory_size(subject: Subject) -> int:
     return episode.classes * episode.shots if episode.kind == "few-shot" else 0
 
 
-def comparison(keys: Sequence[str], question: EpisodeQuestion) -> Ask:
+def comparison(keys: Sequence[str], options: NllOptions) -> Ask:
     """−log p(x|M) of the same targets under several models, and the differences to the first, paired by target."""
 
     def evaluation(laboratory: Laboratory) -> Evaluation:
-        parts = {key: nll(laboratory.subject(key), question) for key in keys}
+        parts = {key: nll(laboratory.trained(key), options) for key in keys}
         first = parts[keys[0]]
         models = {key: part.about["model"] for key, part in parts.items()}
         about = {**{name: value for name, value in first.about.items() if name != "model"}, "models": models}
 
-        def unit(number: int) -> Row:
-            rows = {key: part.unit(number) for key, part in parts.items()}
+        def part(number: int) -> Row:
+            rows = {key: part.part(number) for key, part in parts.items()}
             return {
                 "models": {key: row["targets"] for key, row in rows.items()},
                 "groups": rows[keys[0]]["groups"],
             }
 
-        return Evaluation("comparison", about, first.units, unit, compared)
+        return Evaluation("comparison", about, first.parts, part, compared)
 
     return Ask(tuple(keys), evaluation)
 

@@ -78,7 +78,7 @@ def row(
     Args:
         what: What was measured.
         paper: What the paper says of it.
-        found: As a question's summary has it.
+        found: As a options's summary has it.
         answer: The answer it comes from.
         run: Whose it is, where the answer is on several runs.
         unit: What it is counted in.

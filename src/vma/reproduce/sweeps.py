@@ -2,7 +2,7 @@
 
 import math
 
-from vma.evaluation.sweeps import ClassesQuestion, ShotsQuestion, classes_sweep, shots_sweep
+from vma.evaluation.sweeps import ClassesOptions, ShotsOptions, classes_sweep, shots_sweep
 from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
 from vma.reproduce.figures.sweeps import classes_figure, shots_figure
 from vma.reproduce.rows import NO_NUMBER, Answer, Answers, Row, row
@@ -16,16 +16,16 @@ def classes_asks(scale: Scale) -> dict[str, Ask]:
     several, most = scale.choose(CLASSES, (25, 50, 0)), scale.choose(16, 2)
     few, many = scale.choose(4, 1), scale.samples()
     return {
-        "vma": ask("vma", classes_sweep, ClassesQuestion(several, shots=few, samples=many)),
-        "vma 16": ask("vma", classes_sweep, ClassesQuestion(several, shots=most, samples=many)),
-        "soft": ask("soft", classes_sweep, ClassesQuestion(several, shots=most, samples=many)),
+        "vma": ask("vma", classes_sweep, ClassesOptions(several, shots=few, samples=many)),
+        "vma 16": ask("vma", classes_sweep, ClassesOptions(several, shots=most, samples=many)),
+        "soft": ask("soft", classes_sweep, ClassesOptions(several, shots=most, samples=many)),
         "vae": vae_ask(few, many),
     }
 
 
 def vae_ask(shots: int, samples: int) -> Ask:
     """The VAE on the targets of the sweeps; the memory is not looked at."""
-    return ask("vae", classes_sweep, ClassesQuestion((0,), shots=shots, samples=samples))
+    return ask("vae", classes_sweep, ClassesOptions((0,), shots=shots, samples=samples))
 
 
 def classes_rows(answers: Answers) -> list[Row]:
@@ -117,8 +117,8 @@ CLASSES_SWEEP = Experiment(
 
 def shots_asks(scale: Scale) -> dict[str, Ask]:
     """All test classes in memory with 1 to 19 items each, for models trained with 1, 4 and 8; the VAE."""
-    question = ShotsQuestion(scale.choose(SHOTS, (1, 2)), samples=scale.samples())
-    trained = {f"vma {shots}": ask(f"vma{shots}", shots_sweep, question) for shots in (1, 4, 8)}
+    options = ShotsOptions(scale.choose(SHOTS, (1, 2)), samples=scale.samples())
+    trained = {f"vma {shots}": ask(f"vma{shots}", shots_sweep, options) for shots in (1, 4, 8)}
     return {**trained, "vae": vae_ask(scale.choose(4, 1), scale.samples())}
 
 

@@ -13,17 +13,17 @@ from vma.data.dataset import Dataset
 from vma.data.randomness import stream
 from vma.errors import InputError
 from vma.evaluation.likelihood import measures
+from vma.evaluation.resumable import Evaluation, Row
 from vma.evaluation.statistics import mean_of
-from vma.evaluation.subject import Subject
-from vma.evaluation.units import Evaluation, Row
+from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
 
 TABLE = 31  # purpose of the random stream
-TARGETS = 10  # of a unit of work
+TARGETS = 10  # of a part of the work
 
 
 @dataclass(frozen=True)
-class TableQuestion:
+class TableOptions:
     """−log p(x|M) for every number of classes and shots, in both protocols and both meanings of shots.
 
     Attributes:
@@ -51,7 +51,7 @@ class Cell:
     shots: int
 
 
-def cells_of(question: TableQuestion) -> list[Cell]:
+def cells_of(options: TableOptions) -> list[Cell]:
     """All cells; with one class both meanings of shots are the same, and are asked once."""
     protocols: Sequence[Literal["disjoint", "with-replacement"]] = ("disjoint", "with-replacement")
     meanings: Sequence[Literal["per-class", "total"]] = ("per-class", "total")
@@ -59,8 +59,8 @@ def cells_of(question: TableQuestion) -> list[Cell]:
         Cell(protocol, counts, classes, shots)
         for protocol in protocols
         for counts in meanings
-        for classes in question.classes
-        for shots in question.shots
+        for classes in options.classes
+        for shots in options.shots
         if classes > 1 or counts == "per-class"
     ]
 
@@ -121,24 +121,24 @@ class Targets:
         return torch.from_numpy(self.dataset.images[indices]).float().div_(255)
 
 
-def table(subject: Subject, question: TableQuestion) -> Evaluation:
-    """The evaluation that answers `question`."""
-    cells, targets = cells_of(question), Targets(subject.dataset, question.seed)
-    blocks = -(-question.targets // TARGETS)
+def table(trained: TrainedRun, options: TableOptions) -> Evaluation:
+    """The evaluation that `options` ask for."""
+    cells, targets = cells_of(options), Targets(trained.dataset, options.seed)
+    blocks = -(-options.targets // TARGETS)
 
-    def unit(number: int) -> Row:
+    def part(number: int) -> Row:
         cell, start = cells[number // blocks], number % blocks * TARGETS
-        source = subject.generator(question.seed, number)
+        source = trained.generator(options.seed, number)
         values = []
-        for target in range(start, min(start + TARGETS, question.targets)):
+        for target in range(start, min(start + TARGETS, options.targets)):
             x, memory = targets.draw(target, cell)
-            like = torch.zeros((), device=subject.device)
-            found = measures(subject.model, x.to(like), memory.to(like), question.samples, generator=source)
+            like = torch.zeros((), device=trained.device)
+            found = measures(trained.model, x.to(like), memory.to(like), options.samples, generator=source)
             values += found["nll"]
         return {**asdict(cell), "nll": values}
 
-    about = {**subject.about, **asdict(question), "protocol": "both, see each cell"}
-    return Evaluation("table", about, blocks * len(cells), unit, summary)
+    about = {**trained.about, **asdict(options), "protocol": "both, see each cell"}
+    return Evaluation("table", about, blocks * len(cells), part, summary)
 
 
 def summary(rows: list[Row]) -> dict[str, Any]:

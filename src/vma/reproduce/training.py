@@ -14,10 +14,10 @@ from vma.data.omniglot28 import CHARDATA
 from vma.data.sources import locate
 from vma.errors import InputError, unknown_name
 from vma.reproduce.experiment import Needed, Scale
-from vma.training.checkpoint import is_at_its_end, latest_progress
-from vma.training.presets import PRESETS
-from vma.training.runs import Run
-from vma.training.settings import NEVER, DataSettings, TrainSettings
+from vma.runs.checkpoint import is_at_its_end, latest_progress
+from vma.runs.folder import Run
+from vma.runs.presets import PRESETS
+from vma.runs.settings import NEVER, DataSettings, TrainSettings
 
 TRAINING_SHARE = 0.75  # of a budget; the rest is for the evaluation
 TINY_UPDATES = 3  # awake

@@ -1,8 +1,7 @@
 """`vma serve`: a local page to draw, remember, imagine and recognise."""
 
 from vma.serve.app import create_app
-from vma.serve.commands import serve
 from vma.serve.guard import Access
 from vma.serve.store import Store
 
-__all__ = ["Access", "Store", "create_app", "serve"]
+__all__ = ["Access", "Store", "create_app"]

@@ -7,13 +7,13 @@ from weakref import WeakKeyDictionary
 
 import torch
 
+from vma.fewshot import Explanation, ImageMemory, Norm, TrainedModel
+from vma.fewshot.explanation import reconstruct
+from vma.fewshot.scores import judge
 from vma.serve import messages
 from vma.serve.contents import Contents
 from vma.serve.pictures import pixels, read_png
 from vma.serve.store import Moment
-from vma.use import Explanation, Norm, Recollection, TrainedModel
-from vma.use.explanation import reconstruct
-from vma.use.scores import judge
 
 SAMPLES = 16  # K of a score: quick enough to follow a drawing
 SEED = 0
@@ -79,7 +79,7 @@ def recognise(contents: Contents, image: str, norms: "Norms") -> messages.Readin
     )
 
 
-def is_novel(memory: Recollection, found: Explanation, norm: Norm) -> bool | None:
+def is_novel(memory: ImageMemory, found: Explanation, norm: Norm) -> bool | None:
     """Whether an image is more unusual than the memory's own items; None where that is not known."""
     if norm.rule is None:
         return None
@@ -91,11 +91,11 @@ class Norms:
 
     def __init__(self) -> None:
         self.pool = ThreadPoolExecutor(1, "vma-norms", initializer=torch.set_num_threads, initargs=(1,))
-        self.known: WeakKeyDictionary[Recollection, Norm] = WeakKeyDictionary()
+        self.known: WeakKeyDictionary[ImageMemory, Norm] = WeakKeyDictionary()
         self.lock = Lock()
-        self.wanted: Recollection | None = None
+        self.wanted: ImageMemory | None = None
 
-    def of(self, memory: Recollection) -> Norm:
+    def of(self, memory: ImageMemory) -> Norm:
         """What is usual in `memory`, or UNKNOWN where that is still being worked out."""
         with self.lock:
             if memory in self.known:
@@ -105,7 +105,7 @@ class Norms:
                 self.pool.submit(self.work_out, memory)
             return UNKNOWN
 
-    def work_out(self, memory: Recollection) -> None:
+    def work_out(self, memory: ImageMemory) -> None:
         """Fill in the answer, unless another memory has been asked about since."""
         if memory is self.wanted:
             norm = memory.norm(SAMPLES, SEED)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from vma.errors import InputError
+from vma.fewshot import ImageMemory, TrainedModel
+from vma.fewshot.keyed import KeyedMemory
 from vma.serve.errors import UnknownCardError
 from vma.serve.limits import ITEMS, LABEL
 from vma.serve.messages import printable
-from vma.use import Recollection, TrainedModel
-from vma.use.keyed import KeyedMemory
 
 UNNAMED = "unnamed"
 
@@ -27,14 +27,14 @@ class Contents:
     """
 
     ids: tuple[str, ...] = ()
-    recollection: Recollection | None = None
+    recollection: ImageMemory | None = None
 
     @staticmethod
-    def of(recollection: Recollection | None) -> "Contents":
+    def of(recollection: ImageMemory | None) -> "Contents":
         """These items, with ids of their own."""
         return Contents(new_ids(len(recollection or ())), recollection)
 
-    def known(self) -> Recollection:
+    def known(self) -> ImageMemory:
         """What is remembered, where something has to be."""
         if self.recollection is None:
             raise InputError("The memory is empty: remember a drawing first.")

@@ -137,7 +137,7 @@ class Varied(Message):
 
 
 class Share(Message):
-    """p(a|x) of a card, as `Recollection.recognise` gives it."""
+    """p(a|x) of a card, as `ImageMemory.recognise` gives it."""
 
     id: str
     probability: float

@@ -10,10 +10,10 @@ from threading import Lock
 from filelock import FileLock, Timeout
 
 from vma.errors import InputError
+from vma.fewshot import TrainedModel
 from vma.files import write_atomically
 from vma.serve.contents import Contents, read_contents
 from vma.serve.errors import StaleError
-from vma.use import TrainedModel
 
 STEPS = 100  # that can be taken back
 

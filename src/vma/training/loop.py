@@ -11,19 +11,18 @@ from types import FrameType
 import torch
 
 from vma.addressing import class_mass
-from vma.episodes import Episode
+from vma.data.samplers import Episode
 from vma.errors import InputError
 from vma.files import write_atomically
 from vma.model import VMA
 from vma.models import GenerativeModel, build_model
+from vma.runs.checkpoint import Progress, describe, is_at_its_end, load_checkpoint, save_checkpoint
+from vma.runs.folder import Run
+from vma.runs.processes import Processes, keep_memory, processes
+from vma.runs.settings import TrainSettings
 from vma.storage import save_model
-from vma.training.allocation import keep_memory
-from vma.training.checkpoint import Progress, describe, is_at_its_end, load_checkpoint, save_checkpoint
+from vma.training.episodes import RunEpisodes, for_model, generator, open_episodes
 from vma.training.phases import Asleep, Awake, NotFinite, Phase
-from vma.training.processes import Processes, processes
-from vma.training.runs import Run
-from vma.training.settings import TrainSettings
-from vma.training.streams import Streams, for_model, generator, open_streams
 from vma.training.view import SilentView, View, make_view
 
 VALIDATION_EPISODES = 8
@@ -58,7 +57,7 @@ def train(
     keep_memory()
     with processes(device) as here:
         check_precision(settings, here)
-        streams = open_streams(settings, data, here.rank, here.world)
+        streams = open_episodes(settings, data, here.rank, here.world)
         height, width = streams.size
         model = replace(settings.model, height=height, width=width, channels=streams.channels)
         settings = replace(settings, model=model)
@@ -74,7 +73,7 @@ class Trainer:
     """One process of a run."""
 
     def __init__(
-        self, settings: TrainSettings, run: Run, streams: Streams, here: Processes, view: View
+        self, settings: TrainSettings, run: Run, streams: RunEpisodes, here: Processes, view: View
     ) -> None:
         self.settings, self.run, self.streams, self.here, self.view = settings, run, streams, here, view
         torch.manual_seed(settings.seed)

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from vma.models import GenerativeModel
 from vma.networks.initialisation import Head
+from vma.runs.settings import OptimiserSettings
 from vma.training.muon import Muon
-from vma.training.settings import OptimiserSettings
 
 CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
 STEPS = (1.0, 0.3, 0.1)  # what the rates are multiplied with in equal parts of a run

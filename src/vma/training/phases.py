@@ -15,11 +15,11 @@ from vma.estimators import Estimate
 from vma.memory import Memory
 from vma.model import VMA
 from vma.models import GenerativeModel
+from vma.runs.processes import Processes
+from vma.runs.settings import OptimiserSettings, TrainSettings
+from vma.training.episodes import RunEpisodes, for_model, generator
 from vma.training.metrics import AWAKE, DREAMS, Window, dream_means, episode_means
 from vma.training.optimiser import Average, build_optimisers, rate_factor, set_rates
-from vma.training.processes import Processes
-from vma.training.settings import OptimiserSettings, TrainSettings
-from vma.training.streams import Streams, for_model, generator
 from vma.warps import Look, look
 
 SLEEP_SEED = 1  # added to the seed, for the first weights of matching networks that are started anew
@@ -41,7 +41,7 @@ class Phase(ABC):
         optimiser: OptimiserSettings,
         names: Sequence[str],
         settings: TrainSettings,
-        streams: Streams,
+        streams: RunEpisodes,
         here: Processes,
     ) -> None:
         self.model, self.trained, self.optimiser = model, trained, optimiser
@@ -90,7 +90,7 @@ class Awake(Phase):
     """All parameters ascend the bound; with `sleep.beside`, q(a|x) also learns from dreams."""
 
     def __init__(
-        self, model: GenerativeModel, settings: TrainSettings, streams: Streams, here: Processes
+        self, model: GenerativeModel, settings: TrainSettings, streams: RunEpisodes, here: Processes
     ) -> None:
         names = AWAKE + (DREAMS if settings.sleep.beside else ())
         super().__init__(model, model, settings.optimiser, names, settings, streams, here)
@@ -151,7 +151,7 @@ class Objective(nn.Module):
         settings = self.settings
         seen = {"seen": look(settings.warps, source)} if settings.warp_awake else {}
         estimate = self.model(
-            x, memory, settings.samples, estimator_name=settings.estimator,
+            x, memory, settings.samples, estimator=settings.estimator,
             latent_gradient=settings.latent_gradient, blind=blind, generator=source, **seen,
         )  # fmt: skip
         if not dreams:
@@ -165,7 +165,7 @@ class Asleep(Phase):
     """q(a|x) alone learns, from dreams of the model as it was when it fell asleep."""
 
     def __init__(
-        self, dreamer: GenerativeModel, settings: TrainSettings, streams: Streams, here: Processes
+        self, dreamer: GenerativeModel, settings: TrainSettings, streams: RunEpisodes, here: Processes
     ) -> None:
         assert isinstance(dreamer, VMA)
         self.dreamer = copy.deepcopy(dreamer).requires_grad_(False)

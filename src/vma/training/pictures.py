@@ -4,11 +4,11 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from vma.episodes import Episode
+from vma.data.samplers import Episode
 from vma.model import VMA, Samples
 from vma.models import GenerativeModel
 from vma.report.pictures import grid_figure, png
-from vma.training.streams import for_model
+from vma.training.episodes import for_model
 
 ROWS, COLUMNS = 8, 10
 GREY, BLUE = "#8a8f98", "#2f6fb5"

@@ -11,9 +11,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from vma.errors import InputError
+from vma.runs.folder import Run
+from vma.runs.settings import TrainSettings
 from vma.training.metrics import AWAKE
-from vma.training.runs import Run
-from vma.training.settings import TrainSettings
 
 SHOWN = {
     "nll": ("NLL (nats)", "negative K-sample bound: lower is better"),

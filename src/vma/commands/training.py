@@ -1,0 +1,232 @@
+"""`vma train`, `vma presets` and `vma runs`."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from vma.errors import InputError, unknown_name
+from vma.runs.checkpoint import Progress, is_at_its_end, latest_progress, read_progress
+from vma.runs.folder import Run, all_runs, default_root
+from vma.runs.presets import FAST_SLEEP, FAST_WARPS, PRESETS
+from vma.runs.settings import NEVER, SleepSettings, TrainSettings
+from vma.warps import WarpSettings
+
+USAGE = """usage: vma train PRESET [overrides]       start a run, e.g. vma train glyphs-fewshot-fast --minutes 5
+       vma train --resume FOLDER [options]  go on where a run stopped
+       vma train PRESET --help              everything that can be overridden
+
+Several processes or machines: torchrun --nproc-per-node N -m vma train PRESET ...
+'vma presets' lists the presets, 'vma runs' the runs."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Start a run.
+
+    Attributes:
+        settings: The preset, with your overrides.
+        folder: Folder of the run; the default is runs/PRESET-TIME (VMA_RUNS instead of `runs`, if set).
+        data: Folder with the data files; the default is VMA_DATA, then the cache, then a download.
+        device: auto, cpu, cuda or cuda:N.
+    """
+
+    settings: Annotated[TrainSettings, tyro.conf.arg(name="")] = field(default_factory=TrainSettings)
+    folder: Path | None = None
+    data: Path | None = None
+    device: str = "auto"
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Go on where a run stopped: same settings, same losses as if it had not.
+
+    Attributes:
+        run: Folder of the run.
+        updates: Another number of updates, to train longer.
+        minutes: Another time budget, counted from the run's start.
+        data: Folder with the data files.
+        device: auto, cpu, cuda or cuda:N.
+    """
+
+    run: Annotated[Path, tyro.conf.Positional]
+    updates: int | None = None
+    minutes: float | None = None
+    data: Path | None = None
+    device: str = "auto"
+
+
+def train_command(arguments: Sequence[str]) -> None:
+    """`vma train`."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE)
+    elif arguments[0] == "--resume":
+        resume(tyro.cli(Resume, args=arguments[1:], prog="vma train --resume"))
+    else:
+        start(parse_start(arguments))
+
+
+def parse_start(arguments: Sequence[str]) -> Start:
+    """The preset that `arguments` begin with, and the overrides after it."""
+    name = arguments[0]
+    if name not in PRESETS:
+        raise unknown_name("preset", name, PRESETS)
+    return tyro.cli(Start, default=Start(PRESETS[name]), args=arguments[1:], prog=f"vma train {name}")
+
+
+def start(options: Start) -> bool:
+    """Start a run; whether it came to its end."""
+    from vma.training.loop import train
+
+    run = Run(options.folder or fresh_folder(options.settings.preset))
+    return train(options.settings, run, data=options.data, device=options.device)
+
+
+def fresh_folder(preset: str) -> Path:
+    """runs/PRESET-TIME; under torchrun only the first process's is used."""
+    return default_root() / f"{preset}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def resume(options: Resume) -> bool:
+    """Go on with a run; whether it came to its end."""
+    from vma.training.loop import train
+
+    run = Run(options.run)
+    settings = run.settings()
+    if run.sleep_file.exists() and (options.updates, options.minutes) != (None, None):
+        raise InputError(
+            f"The run {options.run} has fallen asleep, so it cannot be trained longer awake: "
+            "start another one, or let it sleep again, for as long as you like, with 'vma sleep'."
+        )
+    if (options.updates, options.minutes) != (None, None):
+        check_rate_can_go_on(run, settings)
+    longer = replace(
+        settings,
+        updates=settings.updates if options.updates is None else options.updates,
+        minutes=settings.minutes if options.minutes is None else options.minutes,
+    )
+    return train(longer, run, data=options.data, device=options.device, resume=True)
+
+
+def check_rate_can_go_on(run: Run, settings: TrainSettings) -> None:
+    """Refuse to lengthen a run whose rate has fallen to its end: it would rise again."""
+    done = run.checkpoint_file.exists() and is_at_its_end(read_progress(run.checkpoint_file), settings)
+    falls = settings.optimiser.schedule != "constant" or settings.blind.start != settings.blind.end
+    if done and falls:
+        raise InputError(
+            f"The run {run.folder} has come to the end of its falling rate, or of its blind targets, which must "
+            "not come again: "
+            "start another one of the length that you want, or let this one sleep with 'vma sleep'."
+        )
+
+
+@dataclass(frozen=True)
+class SleepOptions:
+    """Give a run a sleep phase: q(a|x) learns from the model's own dreams, and nothing else is changed.
+
+    The model in the folder stays what it is until the sleep is complete. A run that has slept sleeps anew, from
+    where it was awake last. Interrupted, it goes on with 'vma train --resume'.
+
+    Attributes:
+        run: Folder of the run.
+        updates: Updates asleep.
+        minutes: Minutes asleep, instead of updates.
+        sleep: How it sleeps; share, beside and begin have no meaning here.
+        warps: What the matching networks see of an image meanwhile.
+        data: Folder with the data files.
+        device: auto, cpu, cuda or cuda:N.
+        threads: Threads of torch; those of the run by default.
+    """
+
+    run: Annotated[Path, tyro.conf.Positional]
+    updates: int = 3000
+    minutes: float = 0.0
+    sleep: SleepSettings = FAST_SLEEP
+    warps: WarpSettings = FAST_WARPS
+    data: Path | None = None
+    device: str = "auto"
+    threads: int | None = None
+
+
+def sleep_command(arguments: Sequence[str]) -> None:
+    """`vma sleep`."""
+    give_sleep(tyro.cli(SleepOptions, args=arguments, prog="vma sleep"))
+
+
+def give_sleep(options: SleepOptions) -> bool:
+    """Let a run sleep; whether it came to its end."""
+    from vma.training.loop import train
+
+    run = Run(options.run)
+    settings = with_sleep(run.settings(), awake_progress(run), options)
+    return train(settings, run, data=options.data, device=options.device, resume=True, sleep_anew=True)
+
+
+def with_sleep(settings: TrainSettings, awake: Progress, options: SleepOptions) -> TrainSettings:
+    """The settings of a run that ends with this sleep: its share is what comes after the part awake."""
+    if options.updates < 1 or options.minutes < 0:
+        raise InputError("A sleep takes one or more updates, or some minutes.")
+    if options.minutes:
+        updates, minutes = NEVER, awake.seconds / 60 + options.minutes
+        share = options.minutes / minutes
+    else:
+        updates, minutes = awake.update + options.updates, 0.0
+        share = options.updates / updates
+    return replace(
+        settings, updates=updates, minutes=minutes, warps=options.warps,
+        sleep=replace(options.sleep, share=share, beside=0.0, begin=0.0),
+        threads=settings.threads if options.threads is None else options.threads,
+    )  # fmt: skip
+
+
+def awake_progress(run: Run) -> Progress:
+    """Where the run was awake last."""
+    run.settings()
+    if not run.checkpoint_file.exists():
+        raise InputError(f"The run {run.folder} has no checkpoint yet: train it first.")
+    return read_progress(run.checkpoint_file)
+
+
+def presets_command() -> None:
+    """List the presets: what the paper does and reports."""
+    table = Table(box=None, padding=(0, 1))
+    table.add_column("preset", no_wrap=True)
+    table.add_column("what it is")
+    for name, settings in PRESETS.items():
+        table.add_row(name, settings.description)
+    Console().print(table, highlight=False)
+
+
+def runs_command(root: Path | None = None) -> None:
+    """List the runs: how far each is and how well it does.
+
+    Args:
+        root: Folder of the runs; the default is VMA_RUNS, or `runs` here.
+    """
+    root = root or default_root()
+    runs = all_runs(root)
+    if not runs:
+        raise InputError(
+            f"There are no runs in {root}: start one with 'vma train glyphs-fewshot-fast --minutes 5'."
+        )
+    table = Table("run", "state", "update", "NLL", "held-out NLL", "KL_a", "KL_z", box=None, padding=(0, 1))
+    for run in runs:
+        table.add_row(run.folder.relative_to(root).as_posix(), *run_row(run))
+    Console().print(table, highlight=False)
+
+
+def run_row(run: Run) -> list[str]:
+    """One line of the table of runs, but for the name."""
+    rows = run.metrics()
+    last: dict[str, Any] = next((row for row in reversed(rows) if "nll" in row), {})
+    valid = next((row["valid_nll"] for row in reversed(rows) if "valid_nll" in row), None)
+    state = "running" if run.is_locked() else "saved" if run.checkpoint_file.exists() else "empty"
+    numbers = [last.get("nll"), valid, last.get("kl_a"), last.get("kl_z")]
+    shown = ["" if value is None else f"{value:.2f}" for value in numbers]
+    update = latest_progress(run).update if run.checkpoint_file.exists() else 0
+    return [state, str(update), *shown]

@@ -1,0 +1,85 @@
+"""Memories that nest: the same targets and items, among more and more confounding classes or shots."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from vma.data.dataset import Dataset
+from vma.data.randomness import stream
+from vma.errors import InputError
+from vma.memory import Memory
+
+NESTED = 21  # purpose of the random stream
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some classes: the memory that holds all of them, and the targets of those that are the block's own.
+
+    Attributes:
+        targets: x.
+        labels: Class of each target, as a position among the block's classes.
+        memory: M, labelled in the same way; None for no shots at all.
+    """
+
+    targets: Tensor
+    labels: Int[Tensor, "batch"]
+    memory: Memory | None
+
+
+class GrowingMemories:
+    """T targets and up to S items of every class, disjoint, drawn once by `seed`.
+
+    A memory of C classes is a block of C that follow each other in a random order, so that each class is a
+    target's own class once, whatever C. What is compared along C or shots is then the same target beside the
+    same items of its class.
+
+    Args:
+        dataset: Images with labels.
+        targets: T.
+        shots: S, the most items that a class will have.
+        seed: Another seed gives other images and another order.
+    """
+
+    def __init__(self, dataset: Dataset, targets: int = 1, shots: int = 4, seed: int = 0) -> None:
+        if targets < 1 or shots < 0:
+            raise InputError(f"{targets} targets and {shots} items of a class cannot be drawn: ask for more.")
+        smallest = int(dataset.class_counts().min())
+        if targets + shots > smallest:
+            raise InputError(
+                f"{targets} targets and {shots} items need {targets + shots} images of a class, but {dataset.name} "
+                f"({dataset.split}) has a class of {smallest}: ask for fewer."
+            )
+        draw, labels = stream(seed, purpose=NESTED), dataset.class_labels()
+        self.dataset, self.targets = dataset, targets
+        self.order = draw.permutation(len(dataset.classes))
+        chosen = [draw.permutation(np.flatnonzero(labels == c))[: targets + shots] for c in self.order]
+        self.images = np.stack(chosen)
+
+    def blocks(self, classes: int) -> int:
+        """Number of blocks of `classes` that it takes to have each class once."""
+        if not 1 <= classes <= len(self.order):
+            raise InputError(f"A memory of {classes} classes cannot be drawn from {len(self.order)} classes.")
+        return -(-len(self.order) // classes)
+
+    def block(self, classes: int, number: int, shots: int) -> Block:
+        """Block `number` of a memory of `classes` × `shots`; the last one is filled up with the first classes."""
+        if not 0 <= number < self.blocks(classes):
+            raise InputError(f"There is no block {number} of {classes} classes.")
+        places = np.arange(number * classes, (number + 1) * classes)
+        own = int((places < len(self.order)).sum())
+        images = self.images[places % len(self.order)]
+        x, items = images[:own, : self.targets], images[:, self.targets : self.targets + shots]
+        memory = Memory(self._pixels(items), repeated(classes, shots)) if shots else None
+        return Block(self._pixels(x), repeated(own, self.targets), memory)
+
+    def _pixels(self, indices: Int[np.ndarray, "classes each"]) -> Tensor:
+        return torch.from_numpy(self.dataset.images[indices.flatten()]).float().div_(255)
+
+
+def repeated(classes: int, each: int) -> Int[Tensor, "labels"]:
+    """0, 0, …, 1, 1, …"""
+    return torch.arange(classes).repeat_interleave(each)

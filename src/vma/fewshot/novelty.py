@@ -1,0 +1,114 @@
+"""Whether an image is of a class that memory does not hold, by what is usual for images of those it holds."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import stdtr, stdtrit
+
+from vma.fewshot.keyed import KeyedMemory
+
+FEWEST = 4  # items that a norm can be made of
+UNUSUAL = 0.05  # share of known images that are called novel
+LEAST_WEIGHT = 0.1  # of a measure that does not tell known from new in this memory
+LEAST_SPREAD = 1e-6  # of items that are copies of each other
+
+Table = Float[np.ndarray, "_ 3"]  # the measures of items
+
+
+class Measures(NamedTuple):
+    """What tells new images from known ones; each is larger for a new one.
+
+    Attributes:
+        surprise: log p(x|M) / log p(x|{x}).
+        angle: Between the image and the item nearest to it in the matching space, in radians.
+        odds: log q(a is a turned copy|x) / q(a is an item|x), were memory to hold its items and copies of them
+            that are turned or mirrored: the strokes of the same hands, of characters that are none.
+    """
+
+    surprise: float
+    angle: float
+    odds: float
+
+
+@dataclass(frozen=True)
+class Rule:
+    """T = Σ_j β_j measure_j − β₀, which for known images follows Student's t with ν degrees of freedom.
+
+    Attributes:
+        slopes: β.
+        offset: β₀.
+        freedom: ν.
+    """
+
+    slopes: Measures
+    offset: float
+    freedom: float
+
+    def statistic(self, measures: Measures) -> float:
+        """T."""
+        return sum(slope * value for slope, value in zip(self.slopes, measures, strict=True)) - self.offset
+
+    def p_value(self, measures: Measures) -> float:
+        """P(t_ν > T): the chance that a known image is as unusual as this one."""
+        return t_tail(self.statistic(measures), self.freedom)
+
+    def largest_surprise(self, measures: Measures) -> float:
+        """The surprise above which this image is novel, its other measures being what they are."""
+        missing = t_limit(UNUSUAL, self.freedom) - self.statistic(measures)
+        return measures.surprise + missing / self.slopes.surprise
+
+
+@dataclass(frozen=True)
+class Norm:
+    """What is usual in a memory, by its own items, each given all the others.
+
+    Attributes:
+        typical: Their median surprise; None where novelty cannot be told.
+        rule: What makes an image novel; None where that cannot be told.
+        reason: Why it cannot, else an empty string.
+        turned: Turned copies of the items.
+    """
+
+    typical: float | None
+    rule: Rule | None
+    reason: str = ""
+    turned: KeyedMemory | None = None
+
+
+def rule_of(known: Table, new: Table) -> Rule:
+    """The rule of items as they look given all others (`known`), and given all of other classes (`new`, or none).
+
+    All measures are standardised by the known items, weighted by how far each keeps the new ones apart, and
+    added; the sum is standardised again. The error of its mean widens it by √(1 + 1/n). Two items that are
+    nearest to each other tell nearly the same, so ν = (n − 1) / 2, half of what n independent ones would give.
+    """
+    count, spread, shares = (
+        len(known),
+        np.maximum(known.std(axis=0, ddof=1), LEAST_SPREAD),
+        weights(known, new),
+    )
+    slopes = shares / shares.sum() / spread
+    slopes /= max(float((known @ slopes).std(ddof=1)), LEAST_SPREAD) * math.sqrt(1 + 1 / count)
+    return Rule(Measures(*slopes.tolist()), float((known @ slopes).mean()), (count - 1) / 2)
+
+
+def weights(known: Table, new: Table) -> Float[np.ndarray, "3"]:
+    """d' = (mean of new − mean of known) / √(½ (variance of new + variance of known)); alike where none is new."""
+    if len(new) < 2:
+        return np.ones(known.shape[1])
+    apart = new.mean(axis=0) - known.mean(axis=0)
+    spread = np.sqrt((new.var(axis=0, ddof=1) + known.var(axis=0, ddof=1)) / 2)
+    return np.maximum(apart / np.maximum(spread, LEAST_SPREAD), LEAST_WEIGHT)
+
+
+def t_tail(t: float, freedom: float) -> float:
+    """P(t_ν > t), of Student's t with ν degrees of freedom."""
+    return float(stdtr(freedom, -t))
+
+
+def t_limit(share: float, freedom: float) -> float:
+    """The t with P(t_ν > t) = `share`."""
+    return float(-stdtrit(freedom, share))

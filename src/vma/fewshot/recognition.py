@@ -1,0 +1,183 @@
+"""Which class an image is of, by where the model looks, by what it would draw there, or by both."""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vma.addressing import class_mass
+from vma.bounds import log_mean_exp
+from vma.errors import InputError, unknown_name
+from vma.fewshot.keyed import AT_ONCE, KeyedMemory
+from vma.reads import Reads
+
+TARGETS = 8  # targets at a time
+FEW = 16  # items that q(a|x) proposes; more of them change next to nothing
+
+
+@dataclass(frozen=True)
+class Rule:
+    """p(c|x) ∝ (Σ_{a in c} p(a|x))^γ with p(a|x) ∝ q(a|x)^α p̂(a|x)^β and γ = n^κ for n items of a class.
+
+    p̂(a|x) ∝ p(a) p(x|m_a) is asked for only where q(a|x) is largest; all other items keep their q(a|x).
+
+    Attributes:
+        proposals: Of how many items the likelihood is asked; None for all.
+        alpha: α, the weight of where the model looks.
+        beta: β, the weight of the likelihood. Log-likelihoods of hundreds of pixels differ by more than they know:
+            with β = 1 the answer is far too sure.
+        kappa: κ. Several items of a class are several witnesses: with κ = 0 they are averaged, and the answer is
+            too modest; with κ = 1 they would be independent.
+    """
+
+    proposals: int | None
+    alpha: float
+    beta: float
+    kappa: float = 0.0
+
+    def pool(
+        self, log_q: Float[Tensor, "batch proposed"], log_p: Float[Tensor, "batch proposed"]
+    ) -> Float[Tensor, "batch proposed"]:
+        """log p(a|x) of the proposed items from log q(a|x) and log p(a) p(x|m_a), with the mass of q(a|x)."""
+        weights = self.alpha * log_q + self.beta * log_p
+        return weights.log_softmax(1) + log_q.logsumexp(1, keepdim=True)
+
+    def sharpen(
+        self, share: Float[Tensor, "batch memory"], classes: Sequence[Hashable]
+    ) -> Float[Tensor, "batch memory"]:
+        """p(a|x) (Σ_{b in c} p(b|x))^(γ − 1), normalised: as before within a class c, and to the γ between them."""
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(classes))}
+        index = torch.tensor([numbers[name] for name in classes], device=share.device)
+        mass = class_mass(share, index, len(numbers))
+        gamma = (len(classes) / len(numbers)) ** self.kappa
+        sharp = share * mass.pow(gamma - 1)[:, index]
+        return sharp / sharp.sum(1, keepdim=True)
+
+
+RULES = {  # α, β and κ by benchmarks/recognition_rules.py, on classes held out of training, not those of the test
+    "joined": Rule(FEW, alpha=0.8, beta=0.1, kappa=0.3),
+    "address": Rule(0, alpha=1.0, beta=0.0),
+    "proposals": Rule(FEW, alpha=0.0, beta=0.3, kappa=0.3),
+    "likelihood": Rule(None, alpha=0.0, beta=1.0),
+}
+DEFAULT = "joined"
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """What an image was taken for.
+
+    Attributes:
+        label: The most probable class.
+        probabilities: Probability of every class, the most probable first. An item without a label is a class of
+            its own, called `(item i)`.
+        items: The items that decided, as (index, share), the largest share first.
+    """
+
+    label: str
+    probabilities: dict[str, float]
+    items: tuple[tuple[int, float], ...]
+
+
+def rule(name: str) -> Rule:
+    """The rule of that name."""
+    if name not in RULES:
+        raise unknown_name("rule of recognition", name, RULES)
+    return RULES[name]
+
+
+@torch.no_grad()
+def shares(
+    keyed: KeyedMemory,
+    classes: Sequence[Hashable],
+    x: Float[Tensor, "batch *image"],
+    by: Rule,
+    samples: int,
+    generator: torch.Generator | None,
+) -> Float[Tensor, "batch memory"]:
+    """What every item adds to the probability of its class, by a rule; items that cannot be read add nothing."""
+    share = item_shares(keyed, x, by, samples, generator)
+    return by.sharpen(share, classes) if by.kappa else share
+
+
+def item_shares(
+    keyed: KeyedMemory,
+    x: Float[Tensor, "batch *image"],
+    by: Rule,
+    samples: int,
+    generator: torch.Generator | None,
+) -> Float[Tensor, "batch memory"]:
+    """p(a|x) of every item, whatever its class."""
+    log_q = keyed.posterior(x).log_probs
+    if by.proposals == 0:
+        return log_q.exp()
+    in_use = len(keyed.memory.addresses())
+    best, proposed = log_q.topk(min(by.proposals or in_use, in_use))
+    log_p = keyed.prior().log_probs[proposed] + log_likelihoods(keyed, x, samples, generator, proposed)
+    return log_q.scatter(1, proposed, by.pool(best, log_p)).exp()
+
+
+def log_likelihoods(
+    keyed: KeyedMemory,
+    x: Float[Tensor, "batch *image"],
+    samples: int,
+    generator: torch.Generator | None,
+    addresses: Int[Tensor, "batch addresses"] | None = None,
+) -> Float[Tensor, "batch addresses"]:
+    """log p(x|m_a) ≈ log 1/S Σ_s p(z_s|m_a) p(x|m_a,z_s) / q(z_s|m_a,x) with z_s ~ q(z|m_a,x), for every item.
+
+    The same S draws of noise serve all items and targets: what differs between two items is not their luck.
+
+    Args:
+        keyed: The memory.
+        x: Targets.
+        samples: S.
+        generator: Source of randomness.
+        addresses: The items to try for each target; None for every item that can be read.
+    """
+    noise = keyed.keys.new_empty((samples, keyed.model.config.latent)).normal_(generator=generator)
+    if addresses is None:
+        addresses = keyed.memory.addresses().expand(len(x), -1)
+    rows = []
+    for targets, tried in zip(x.split(TARGETS), addresses.split(TARGETS), strict=True):
+        parts = tried.split(max(1, 2 * AT_ONCE // (samples * len(targets))), dim=1)
+        rows.append(torch.cat([log_likelihoods_at(keyed, targets, part, noise) for part in parts], dim=1))
+    return torch.cat(rows)
+
+
+def log_likelihoods_at(
+    keyed: KeyedMemory,
+    x: Float[Tensor, "batch *image"],
+    addresses: Int[Tensor, "batch addresses"],
+    noise: Float[Tensor, "samples latent"],
+) -> Float[Tensor, "batch addresses"]:
+    """log p(x|m_a) at the `addresses` of each target, with the same `noise` for all."""
+    samples, tried = len(noise), addresses.shape[1]
+    each = addresses.repeat_interleave(samples, dim=1)
+    reads = Reads(each, torch.zeros_like(each, dtype=x.dtype))
+    repeated = noise.repeat(tried, 1).expand(len(x), -1, -1)
+    terms = keyed.model.terms_at(x, keyed.memory, keyed.prior(), keyed.posterior(x), reads, repeated)
+    log_w = terms.log_p_z + terms.log_p_x - terms.log_q_z
+    return log_mean_exp(log_w.unflatten(1, (tried, samples)))
+
+
+def recognition(share: Float[Tensor, "memory"], names: Sequence[str], top: int) -> Recognition:
+    """The class of one target, from its shares of all items."""
+    if top < 1:
+        raise InputError(f"At least one deciding item is named, so 'top' must not be {top}.")
+    values = share.tolist()
+    classes: dict[str, list[float]] = {}
+    for name, value in zip(names, values, strict=True):
+        classes.setdefault(name, []).append(value)
+    sums = {name: min(1.0, math.fsum(parts)) for name, parts in classes.items()}
+    probabilities = dict(sorted(sums.items(), key=lambda pair: -pair[1]))
+    return Recognition(next(iter(probabilities)), probabilities, top_items(values, top))
+
+
+def top_items(values: Sequence[float], top: int) -> tuple[tuple[int, float], ...]:
+    """The `top` largest values with their indices, the largest first."""
+    order = sorted(range(len(values)), key=lambda i: -values[i])[:top]
+    return tuple((i, values[i]) for i in order)

@@ -1,0 +1,200 @@
+"""log p(x|M) of an image, and whether it is novel: of a class that memory does not hold."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from vma.bounds import multi_sample_bound
+from vma.checks import check_samples
+from vma.fewshot.keyed import KeyedMemory
+from vma.fewshot.labels import Labels
+from vma.fewshot.novelty import FEWEST, UNUSUAL, Measures, Norm, Table, rule_of
+from vma.warps import turned
+
+MOST = 50  # items that a norm is made of: more take longer and tell little
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well a memory explains an image.
+
+    Attributes:
+        log_p: The K-sample bound of log p(x|M), in nats.
+        bits_per_pixel: −log_p / (ln 2 · pixels).
+        surprise: log p(x|M) / log p(x|{x}): 1 for an image that memory explains as well as if it held it.
+        novel: Whether p_value is below 5 %; None where that cannot be told.
+        threshold: The log_p below which this image is novel, its other measures being what they are.
+        typical: The log_p that would be usual for this image.
+        reason: Why `novel` is None, else an empty string.
+        angle: Between the image and the item nearest to it in the matching space, in radians.
+        odds: Of finding the image among turned copies of the items instead (see `Measures`); None where `novel` is.
+        p_value: The chance that an image of a class in memory is as unusual as this one.
+    """
+
+    log_p: float
+    bits_per_pixel: float
+    surprise: float
+    novel: bool | None
+    threshold: float | None
+    typical: float | None
+    reason: str = ""
+    angle: float = math.nan
+    odds: float | None = None
+    p_value: float | None = None
+
+
+# What is measured
+
+
+@torch.no_grad()
+def log_p(keyed: KeyedMemory, x: Float[Tensor, "*image"], samples: int, seed: int | None) -> float:
+    """L = log 1/K Σ_k w_k (eq. 7) of one image: it does not depend on which others are asked about."""
+    check_samples(samples, 1, "A score")
+    return float(multi_sample_bound(keyed.terms(x[None], samples, keyed.generator(seed)))[0])
+
+
+def own_log_p(keyed: KeyedMemory, x: Float[Tensor, "*image"], samples: int, seed: int | None) -> float:
+    """log p(x|{x}): what an image costs where memory holds nothing but itself. A complex image costs more."""
+    return log_p(KeyedMemory.of(keyed.model, x[None]), x, samples, seed)
+
+
+@torch.no_grad()
+def embedded(keyed: KeyedMemory, x: Float[Tensor, "*image"]) -> Float[Tensor, "matching"]:
+    """e^q(x)."""
+    addressing = keyed.model.addressing
+    query = addressing.key if addressing.query is None else addressing.query
+    return query(x[None])[0]
+
+
+def nearest_angle(keyed: KeyedMemory, e: Float[Tensor, "matching"]) -> float:
+    """θ = min_a arccos <k_a, e^q> / (‖k_a‖ ‖e^q‖): how far the nearest item is in the matching space."""
+    cosines = normalize(keyed.keys.double(), dim=-1) @ normalize(e.double(), dim=0)
+    return float(cosines[keyed.memory.in_use()].max().clamp(-1, 1).arccos())
+
+
+def odds_of_turned(keyed: KeyedMemory, copies: KeyedMemory, e: Float[Tensor, "matching"]) -> float:
+    """log Σ exp S(m_a, x) over the turned copies, less the same over the items."""
+    there, here = (
+        keyed.model.addressing.similarity.scores(each.keys, e)[each.memory.in_use()].double().logsumexp(0)
+        for each in (copies, keyed)
+    )
+    return float(there - here)
+
+
+# What is usual
+
+
+def usual(keyed: KeyedMemory, labels: Labels, samples: int, seed: int | None) -> Norm:
+    """What is usual in this memory, by its items, each given all the others; and given all of other classes."""
+    chosen = comparable(labels)
+    if len(chosen) < FEWEST:
+        what = "items that share their label with another" if any(labels) else "items"
+        return Norm(None, None, f"novelty needs {FEWEST} or more {what}; this memory has {len(chosen)}")
+    spread = np.linspace(0, len(chosen) - 1, min(MOST, len(chosen))).round().astype(int)
+    items = [chosen[i] for i in spread]
+    own = [own_log_p(keyed, keyed.memory.items[i], samples, seed) for i in items]
+    probe = Probe(keyed, items, own, turned_copies(keyed, items), samples, seed)
+    known = probe.measures([[j != i for j in range(len(labels))] for i in items])
+    elsewhere = [[label != labels[i] for label in labels] for i in items]
+    # Where all are of one class, none can be looked for in vain.
+    new = probe.measures(elsewhere) if len({labels[i] for i in items}) > 1 else known[:0]
+    return Norm(float(np.median(known[:, 0])), rule_of(known, new), turned=probe.copies)
+
+
+def comparable(labels: Labels) -> list[int]:
+    """The items of which memory holds another example: those that share their label, or all where none has one."""
+    if not any(labels):
+        return list(range(len(labels)))
+    return [i for i, label in enumerate(labels) if label is not None and labels.count(label) > 1]
+
+
+def turned_copies(keyed: KeyedMemory, items: list[int]) -> KeyedMemory:
+    """Some items, turned and mirrored in every way that their shape allows."""
+    ink = keyed.memory.items[items]
+    turns = range(1, 8) if ink.shape[-2] == ink.shape[-1] else (1, 4, 5)
+    return KeyedMemory.of(keyed.model, torch.cat([turned(ink, turn) for turn in turns]))
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Items of a memory, measured as if memory held only some of the others.
+
+    Attributes:
+        keyed: The memory.
+        items: The items to measure.
+        own: log p(x|{x}) of each.
+        copies: Turned copies of them.
+        samples: K.
+        seed: Of the draws.
+    """
+
+    keyed: KeyedMemory
+    items: list[int]
+    own: list[float]
+    copies: KeyedMemory
+    samples: int
+    seed: int | None
+
+    def measures(self, given: list[list[bool]]) -> Table:
+        """The measures of each item, where memory holds only what is `given` for it."""
+        masks = torch.tensor(given, device=self.keyed.keys.device)
+        rows = zip(self.items, self.own, masks, strict=True)
+        return np.array([self.measure(*row) for row in rows])
+
+    def measure(self, item: int, own: float, given: Bool[Tensor, "memory"]) -> Measures:
+        """The measures of one item."""
+        x, rest = self.keyed.memory.items[item], self.keyed.only(given)
+        e = embedded(self.keyed, x)
+        turns = len(self.copies) // len(self.items)
+        copies = self.copies.only(given[self.items].repeat(turns))
+        surprise = log_p(rest, x, self.samples, self.seed) / own
+        return Measures(surprise, nearest_angle(rest, e), odds_of_turned(rest, copies, e))
+
+
+# An image
+
+
+def score(
+    keyed: KeyedMemory, x: Float[Tensor, "*image"], norm: Norm, samples: int, seed: int | None
+) -> Score:
+    """An image's score, against what is usual for an image that costs as much by itself."""
+    return judge(keyed, x, log_p(keyed, x, samples, seed), norm, samples, seed)
+
+
+def judge(
+    keyed: KeyedMemory,
+    x: Float[Tensor, "*image"],
+    value: float,
+    norm: Norm,
+    samples: int,
+    seed: int | None,
+) -> Score:
+    """The score of an image whose log p(x|M) is known."""
+    own, e = own_log_p(keyed, x, samples, seed), embedded(keyed, x)
+    plain = Score(
+        log_p=value,
+        bits_per_pixel=-value / (math.log(2) * math.prod(x.shape[-2:])),
+        surprise=value / own,
+        novel=None,
+        threshold=None,
+        typical=None,
+        reason=norm.reason,
+        angle=nearest_angle(keyed, e),
+    )
+    if norm.rule is None or norm.turned is None or norm.typical is None:
+        return plain
+    measures = Measures(plain.surprise, plain.angle, odds_of_turned(keyed, norm.turned, e))
+    p_value = norm.rule.p_value(measures)
+    return replace(
+        plain,
+        novel=p_value < UNUSUAL,
+        threshold=norm.rule.largest_surprise(measures) * own,
+        typical=norm.typical * own,
+        odds=measures.odds,
+        p_value=p_value,
+    )

@@ -1,0 +1,1 @@
+"""What makes convolutions fast on a CPU: the layout of feature maps, compiled loops, Winograd's tiles."""

@@ -1,0 +1,99 @@
+"""One process or many: the same command, alone or under torchrun."""
+
+import ctypes
+import gc
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from vma.errors import InputError
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc
+ONE_GIGABYTE = 1 << 30
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Which process this is, of how many, and its device."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes the files."""
+        return self.rank == 0
+
+    def share(self, model: nn.Module) -> nn.Module:
+        """The model, with gradients averaged over processes if there are several."""
+        if self.world == 1:
+            return model
+        ids = [self.device.index] if self.device.type == "cuda" else None
+        return DistributedDataParallel(model, device_ids=ids)
+
+    def largest(self, value: float) -> float:
+        """The largest value of any process, so that all of them go by one clock."""
+        if self.world == 1:
+            return value
+        shared = torch.tensor(value, dtype=torch.float64, device=self.device)
+        dist.all_reduce(shared, dist.ReduceOp.MAX)
+        return float(shared.item())
+
+    def any(self, flag: bool) -> bool:
+        """Whether any process raises the flag: all stop together, or none."""
+        return self.largest(float(flag)) > 0
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto`: this process's GPU if there is one, else the CPU."""
+    if name == "auto":
+        name = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InputError(f"Unknown device {name!r}: use auto, cpu, cuda or cuda:N.") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"There is no device {name!r} on this machine: use auto or cpu.")
+    return device
+
+
+@contextmanager
+def processes(device: str = "auto") -> Iterator[Processes]:
+    """The processes that torchrun started, joined; or this one alone."""
+    chosen = choose_device(device)
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world == 1:
+        yield Processes(0, 1, chosen)
+        return
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
+    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    try:
+        if dist.get_world_size() != world:
+            raise InputError(f"torchrun promised {world} processes, but {dist.get_world_size()} joined.")
+        yield Processes(dist.get_rank(), world, chosen)
+        dist.barrier()
+    finally:
+        gc.collect()  # a model that still holds the group would end its threads at exit, and abort
+        dist.destroy_process_group()
+
+
+def keep_memory() -> None:
+    """Raise glibc's thresholds for returning memory; elsewhere do nothing.
+
+    Otherwise it returns and re-maps large blocks at every update.
+    """
+    if sys.platform != "linux":
+        return
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(M_MMAP_THRESHOLD, ONE_GIGABYTE)
+        library.mallopt(M_TRIM_THRESHOLD, ONE_GIGABYTE)

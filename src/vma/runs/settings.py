@@ -1,0 +1,269 @@
+"""What a run is made of: model, data, episodes, optimiser and their numbers, typed and frozen."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from vma.checks import check_samples
+from vma.config import ModelConfig
+from vma.data.folder import FolderOptions
+from vma.errors import InputError, unknown_name
+from vma.estimators import LATENT_GRADIENTS, find_estimator
+from vma.warps import WarpSettings
+
+NEVER = 10_000_000  # updates: a time budget ends the run
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Which images a run is trained on; test classes are never touched.
+
+    Attributes:
+        name: A dataset of `vma data list`.
+        split: How its classes are divided; None for the dataset's default.
+        size: Side of the images; None for the dataset's default.
+        held_out: Training classes kept apart for validation, where the data has no validation part.
+        stochastic_binarization: Draw pixels as 0 or 1 at each step anew, grey levels being probabilities.
+        folder: How the images of the dataset `folder` are read.
+    """
+
+    name: str = "omniglot"
+    split: str | None = None
+    size: int | None = None
+    held_out: int = 60
+    stochastic_binarization: bool = False
+    folder: FolderOptions = field(default_factory=FolderOptions)
+
+
+@dataclass(frozen=True)
+class EpisodeSettings:
+    """What one update looks at.
+
+    Attributes:
+        kind: `few-shot` (targets and memory items of the same classes), `recall` (targets out of the memory),
+            `batch` (targets alone: learned memory, VAE), or `sequence` (each image given those before it: GMN).
+        classes: Classes of a few-shot episode, or of a sequence.
+        targets: Targets of each class; of the whole episode for `recall` and `batch`; length of a sequence.
+        shots: Memory items of each class; |M| for `recall`; number of sequences; unused for `batch`.
+        episodes: Episodes of one update, each with a memory of its own; their gradients are averaged.
+    """
+
+    kind: Literal["few-shot", "recall", "batch", "sequence"] = "few-shot"
+    classes: int = 8
+    targets: int = 4
+    shots: int = 4
+    episodes: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("classes", "targets", "shots", "episodes"):
+            if getattr(self, name) < 1:
+                raise InputError(f"episode.{name} must be at least 1, not {getattr(self, name)}.")
+
+
+@dataclass(frozen=True)
+class OptimiserSettings:
+    """How the parameters move.
+
+    Attributes:
+        name: `adam`; `muon` for all matrices, or `muon-kernels` for those of convolutions, with Adam for all else.
+        rate: Learning rate of Adam.
+        muon_rate: Learning rate of Muon.
+        beta2: Adam's second decay.
+        weight_decay: λ, on all parameters but a learned memory: Adam adds λθ to the gradient, as of an L2 penalty;
+            Muon, which does not look at a gradient's size, multiplies θ by 1 − rate · λ at each update.
+        warmup: Updates over which the rate rises from zero.
+        schedule: `constant`; `cosine` to `floor` times the rate at the end of the updates or of the minutes; or
+            `steps`, the rate times 1, 0.3 and 0.1 for a third of them each.
+        floor: See `schedule`.
+        clip: Largest norm of a gradient; 0 for no limit.
+        average: Decay of the moving average of the weights that is validated and saved; 0 for none.
+    """
+
+    name: Literal["adam", "muon", "muon-kernels"] = "adam"
+    rate: float = 3e-4
+    muon_rate: float = 0.02
+    beta2: float = 0.999
+    weight_decay: float = 0.0
+    warmup: int = 0
+    schedule: Literal["constant", "cosine", "steps"] = "constant"
+    floor: float = 0.02
+    clip: float = 0.0
+    average: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.rate <= 0 or self.muon_rate <= 0:
+            raise InputError("optimiser.rate and optimiser.muon_rate must be positive.")
+        if not 0 <= self.average < 1 or not 0 <= self.beta2 < 1 or not 0 <= self.floor <= 1:
+            raise InputError("optimiser.average and beta2 lie in [0, 1), and floor in [0, 1].")
+        if min(self.warmup, self.clip, self.weight_decay) < 0:
+            raise InputError("optimiser.warmup, clip and weight_decay must not be negative.")
+
+
+@dataclass(frozen=True)
+class SleepSettings:
+    """Sleep: q(a|x) learns from the model's own dreams, of which the address is known; all else is held fixed.
+
+    Attributes:
+        share: Share of the run, of its updates or of its minutes, that is slept at the end; 0 for none.
+        matching: What becomes of the matching networks when sleep begins: `kept` as they are, `anew` for new
+            weights, or `tied` for one new network of both keys and queries.
+        dreams: Dreams of one update.
+        binary: Dream in black and white; else a dream is the probability of ink of every pixel.
+        classes: Classes in the memories that are dreamt from, one number for each update in turn; none for that
+            of the episodes.
+        shots: Items of each class in these memories; 0 for that of the episodes.
+        rate: Learning rate of Adam asleep; schedule and all else are the optimiser's.
+        muon_rate: Learning rate of Muon asleep.
+        beside: Weight of the same objective beside the estimator while awake; 0 for none.
+        begin: Share of the wake updates after which `beside` begins.
+    """
+
+    share: float = 0.0
+    matching: Literal["kept", "anew", "tied"] = "tied"
+    dreams: int = 64
+    binary: bool = True
+    classes: tuple[int, ...] = ()
+    shots: int = 0
+    rate: float = 2e-3
+    muon_rate: float = 0.02
+    beside: float = 0.0
+    begin: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share < 1 or not 0 <= self.begin < 1:
+            raise InputError("sleep.share and sleep.begin are shares of a run: at least 0 and below 1.")
+        if self.dreams < 1 or min((1, *self.classes)) < 1:
+            raise InputError("sleep.dreams and sleep.classes must be at least 1.")
+        if self.shots < 0 or self.beside < 0:
+            raise InputError("sleep.shots and sleep.beside must not be negative.")
+        if self.rate <= 0 or self.muon_rate <= 0:
+            raise InputError("sleep.rate and sleep.muon_rate must be positive.")
+
+    @property
+    def any(self) -> bool:
+        """Whether the run ever dreams."""
+        return self.share > 0 or self.beside > 0
+
+
+@dataclass(frozen=True)
+class BlindSettings:
+    """Blind targets: their pixels do not know those before them, so that m and z have to say everything.
+
+    Pixels that see their neighbours can do without m and z. So a run begins with blind targets, and ends with
+    seeing ones: b = start + (end − start) · min(1, done / until) is the share of the blind when a share `done` of
+    the part awake is done.
+
+    Attributes:
+        start: Share of the blind at the start.
+        end: Share of the blind at the end.
+        until: Share of the part awake after which it is `end`.
+    """
+
+    start: float = 0.0
+    end: float = 0.0
+    until: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.start <= 1 and 0 <= self.end <= 1 and 0 < self.until <= 1):
+            raise InputError(
+                "blind.start and blind.end are shares of the targets, blind.until of the part awake."
+            )
+
+    @property
+    def any(self) -> bool:
+        """Whether a target is ever blind."""
+        return max(self.start, self.end) > 0
+
+    def share(self, done: float) -> float:
+        """The share of the blind when a share `done` of the part awake is done."""
+        return self.start + (self.end - self.start) * min(1.0, done / self.until)
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """A run, whole: what is saved with it and what it can be repeated from.
+
+    Attributes:
+        preset: Name of the preset it was derived from.
+        description: What the paper does and reports, in a line.
+        model: The model.
+        data: The images.
+        episode: What one update looks at.
+        optimiser: How the parameters move.
+        sleep: How q(a|x) learns from dreams.
+        warps: What the matching networks see of an image in training, asleep and, if `warp_awake`, awake.
+        warp_awake: Whether the matching networks see warped images while awake too.
+        blind: How many targets are blind, for the likelihood `reading-order`.
+        address_after: Updates after which q(a|x) and p(a) begin to learn. A learned memory needs some: until the
+            decoder knows the mean image, whichever item resembles it is the best for every x, and a few take all.
+        samples: K.
+        estimator: Gradient estimator.
+        latent_gradient: `pathwise` or `dreg`.
+        updates: Number of updates.
+        minutes: Time budget; 0 for none. The run ends with what comes first.
+        seed: Seed of everything random.
+        threads: Threads of torch; 0 for torch's own choice.
+        precision: `float32`, or `bfloat16` mixed precision where the device has it.
+        log_every: Updates between two lines of metrics.
+        validate_every: Updates between two validations.
+        checkpoint_every: Updates between two checkpoints.
+        checkpoint_minutes: Minutes after which a checkpoint is due in any case.
+        picture_minutes: Minutes between two drawings of curves and samples; 0 for none.
+    """
+
+    preset: str = ""
+    description: str = ""
+    model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataSettings = field(default_factory=DataSettings)
+    episode: EpisodeSettings = field(default_factory=EpisodeSettings)
+    optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)
+    sleep: SleepSettings = field(default_factory=SleepSettings)
+    warps: WarpSettings = field(default_factory=WarpSettings)
+    warp_awake: bool = False
+    blind: BlindSettings = field(default_factory=BlindSettings)
+    address_after: int = 0
+    samples: int = 4
+    estimator: str = "vimco"
+    latent_gradient: str = "pathwise"
+    updates: int = 100_000
+    minutes: float = 0.0
+    seed: int = 0
+    threads: int = 0
+    precision: Literal["float32", "bfloat16"] = "float32"
+    log_every: int = 50
+    validate_every: int = 1000
+    checkpoint_every: int = 2000
+    checkpoint_minutes: float = 5.0
+    picture_minutes: float = 5.0
+
+    def __post_init__(self) -> None:
+        chosen = find_estimator(self.estimator)
+        if self.model.model == "vma":
+            check_samples(self.samples, chosen.least_samples, f"The estimator {self.estimator!r}")
+        if self.episode.kind == "sequence" and self.model.model != "gmn":
+            raise InputError("Only the model 'gmn' is trained on sequences: choose another episode.kind.")
+        if self.latent_gradient not in LATENT_GRADIENTS:
+            raise unknown_name("latent gradient", self.latent_gradient, LATENT_GRADIENTS)
+        if self.model.model != "vma" and (self.sleep.any or self.warp_awake):
+            raise InputError(f"The model {self.model.model!r} has no address to dream of: leave sleep out.")
+        if self.model.model != "vma" and self.address_after:
+            raise InputError(f"The model {self.model.model!r} has no address: leave address_after out.")
+        if self.model.likelihood != "reading-order" and self.blind.any:
+            raise InputError(
+                f"The pixels of the likelihood {self.model.likelihood!r} see no others, so no target is blind: "
+                "leave blind out, or use 'reading-order'."
+            )
+        for name in ("samples", "updates", "log_every", "validate_every", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        if (
+            min(self.minutes, self.picture_minutes, self.seed, self.threads) < 0
+            or self.checkpoint_minutes <= 0
+        ):
+            raise InputError("Times, seed and threads must not be negative, and checkpoint_minutes not 0.")
+        if self.address_after < 0:
+            raise InputError(f"address_after must not be negative, but is {self.address_after}.")
+
+    @property
+    def length(self) -> int:
+        """Length of the sequences that targets come in; 0 where they come one by one."""
+        return self.episode.targets if self.episode.kind == "sequence" else 0

@@ -1,0 +1,135 @@
+"""The episodes of a run: for training, and on held-out training classes for validation."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from vma.data import DATASETS, Dataset, load_dataset
+from vma.data.samplers import BatchSampler, Episode, EpisodeSampler, RecallSampler, Sampler, SequenceSampler
+from vma.errors import InputError, TooFewImages, unknown_name
+from vma.memory import Memory
+from vma.runs.settings import TrainSettings
+
+OPTIONS = (
+    "The options are --data.held-out, --episode.classes, --episode.targets and --episode.shots; an episode has to "
+    "fit the classes for training and those held out alike."
+)
+VALIDATION_SEED = 1_000_003  # added to the seed: validation episodes are never training ones
+DREAM_SEED = 2_000_003
+
+
+@dataclass(frozen=True)
+class RunEpisodes:
+    """Where a run's episodes come from, and the size and channels of its images."""
+
+    train: Sampler
+    valid: Sampler
+    size: tuple[int, int]
+    memories: tuple[Sampler, ...] = ()
+    channels: int = 1
+
+    def dreams(self, update: int) -> Episode:
+        """The episode whose memory is dreamt from: memories of every size in turn."""
+        samplers = self.memories or (self.train,)
+        return samplers[update % len(samplers)].episode(update)
+
+
+def open_episodes(settings: TrainSettings, data: Path | None, rank: int = 0, world: int = 1) -> RunEpisodes:
+    """Training and validation episodes; the test part of the data is never loaded."""
+    try:
+        kept, held_out = datasets(settings, data)
+        train = sampler(settings, kept, settings.seed, rank, world)
+        valid = sampler(settings, held_out, settings.seed + VALIDATION_SEED, 0, 1)
+        memories = tuple(
+            sampler(asleep, kept, settings.seed + DREAM_SEED, rank, world)
+            for asleep in sizes_asleep(settings)
+        )
+    except TooFewImages as error:
+        raise InputError(f"{error} {OPTIONS}") from None
+    return RunEpisodes(train, valid, kept.size, memories, kept.channels)
+
+
+def sizes_asleep(settings: TrainSettings) -> list[TrainSettings]:
+    """The settings with each of the memories that `sleep` names instead of the episodes' own."""
+    sleep, episode = settings.sleep, settings.episode
+    if not sleep.share or episode.kind != "few-shot":
+        return []
+    shots = sleep.shots or episode.shots
+    return [
+        replace(settings, episode=replace(episode, classes=classes, shots=shots, targets=1))
+        for classes in sleep.classes or (episode.classes,)
+    ]
+
+
+def datasets(settings: TrainSettings, data: Path | None) -> tuple[Dataset, Dataset]:
+    """(for training, for validation): the data's own validation part, or held-out training classes."""
+    chosen = settings.data
+    if chosen.name not in DATASETS:
+        raise unknown_name("dataset", chosen.name, DATASETS)
+
+    def load(part: str) -> Dataset:
+        return load_dataset(
+            chosen.name, part, size=chosen.size, split=chosen.split, data=data, folder=chosen.folder
+        )
+
+    train = load("train")
+    if "valid" in DATASETS[chosen.name].parts:
+        return train, load("valid")
+    if train.labels is not None and settings.episode.kind in ("few-shot", "sequence"):
+        return train.hold_out_classes(chosen.held_out, settings.seed)
+    enough = settings.episode.shots if settings.episode.kind == "recall" else 1
+    return hold_out_images(train, max(enough, len(train) // 20), settings.seed)
+
+
+def hold_out_images(dataset: Dataset, count: int, seed: int) -> tuple[Dataset, Dataset]:
+    """(kept, held out): `count` random images apart, where episodes do not go by class."""
+    order = np.random.default_rng(seed).permutation(len(dataset))
+    kept, held_out = np.sort(order[count:]), np.sort(order[:count])
+    return (
+        dataset.subset_images(kept, f"{dataset.split}/kept"),
+        dataset.subset_images(held_out, f"{dataset.split}/held-out"),
+    )
+
+
+def sampler(settings: TrainSettings, dataset: Dataset, seed: int, rank: int, world: int) -> Sampler:
+    """The sampler that the episode's settings ask for."""
+    episode, binarize = settings.episode, settings.data.stochastic_binarization
+    if episode.kind == "few-shot":
+        return EpisodeSampler(
+            dataset, classes=episode.classes, targets=episode.targets, shots=episode.shots,
+            seed=seed, rank=rank, world=world, stochastic_binarization=binarize,
+        )  # fmt: skip
+    if episode.kind == "recall":
+        return RecallSampler(
+            dataset, memory=episode.shots, targets=episode.targets,
+            seed=seed, rank=rank, world=world, stochastic_binarization=binarize,
+        )  # fmt: skip
+    if episode.kind == "sequence":
+        return SequenceSampler(
+            dataset, sequences=episode.shots, length=episode.targets, classes=episode.classes,
+            seed=seed, rank=rank, world=world, stochastic_binarization=binarize,
+        )  # fmt: skip
+    return BatchSampler(
+        dataset, batch=episode.targets, seed=seed, rank=rank, world=world, stochastic_binarization=binarize
+    )
+
+
+def for_model(episode: Episode, device: torch.device, length: int = 0) -> tuple[torch.Tensor, Memory | None]:
+    """Targets and memory on `device`; None where the memory is learned or there is none.
+
+    With a `length`, targets are sequences [S, length, height, width].
+    """
+    tensors = episode.tensors(device)
+    if length:
+        return tensors.targets.unflatten(0, (-1, length)), None
+    if len(tensors.memory) == 0:
+        return tensors.targets, None
+    return tensors.targets, Memory(tensors.memory, tensors.memory_labels)
+
+
+def generator(seed: int, update: int, rank: int, device: torch.device) -> torch.Generator:
+    """The randomness of one update: a function of seed, update and rank, so that there is no state to save."""
+    mixed = np.random.SeedSequence([seed, update, rank]).generate_state(1, np.uint64)
+    return torch.Generator(device).manual_seed(int(mixed[0]))
