@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vma.checks import as_images, as_tensor, check_shape, check_values
 from vma.errors import InputError
 
-START = 0.3  # deviation of learned items at the start (docs/lab-notes.md)
+START = 0.3  # deviation of learned items at the start (docs/lab-notes)
 
 
 @dataclass(frozen=True)
