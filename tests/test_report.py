@@ -126,7 +126,7 @@ def without_weights(model: nn.Module, bias: float) -> None:
 
 
 def test_nll_of_a_model_that_ignores_a_and_z_is_the_cross_entropy() -> None:
-    model, vae, data, bias = vma.VMA(CONFIG), VAE(CONFIG), dataset(), -1.3
+    model, vae, data, bias = vma.build_vma(CONFIG), VAE(CONFIG), dataset(), -1.3
     without_weights(model, bias)
     without_weights(vae, 0.0)
     found = measure(model, vae, data, TRAINING, episodes=3, samples=5, trials=10, seed=4)
@@ -158,7 +158,7 @@ def test_nll_is_the_log_mean_of_the_weights_over_targets_and_then_episodes() -> 
 
 
 def test_findings_repeat_from_the_seed_and_survive_json() -> None:
-    model, vae, data = vma.VMA(CONFIG), VAE(CONFIG), dataset()
+    model, vae, data = vma.build_vma(CONFIG), VAE(CONFIG), dataset()
     first, second, other = (
         measure(model, vae, data, TRAINING, episodes=2, samples=2, trials=20, seed=seed) for seed in (1, 1, 2)
     )
@@ -169,7 +169,7 @@ def test_findings_repeat_from_the_seed_and_survive_json() -> None:
 
 def test_one_episode_has_no_standard_error() -> None:
     with pytest.raises(InputError, match="at least 2 episodes"):
-        measure(vma.VMA(CONFIG), VAE(CONFIG), dataset(), TRAINING, episodes=1)
+        measure(vma.build_vma(CONFIG), VAE(CONFIG), dataset(), TRAINING, episodes=1)
 
 
 @pytest.mark.parametrize(("sharpness", "expected"), [(1000.0, 1.0), (0.0, 0.2), (-1000.0, 0.0)])
@@ -207,7 +207,7 @@ def pictures() -> Pictures:
         {"update": n, "nll": 100 / (n + 1), "kl_a": 1.0, "kl_z": 0.1 * n, "valid_nll": None if n % 9 else 5.0}
         for n in range(60)
     ]
-    return draw_pictures(vma.VMA(CONFIG), dataset(), history, history)
+    return draw_pictures(vma.build_vma(CONFIG), dataset(), history, history)
 
 
 def test_pictures_are_small_pngs_that_show_something(pictures: Pictures) -> None:
@@ -223,7 +223,7 @@ def test_pictures_are_small_pngs_that_show_something(pictures: Pictures) -> None
 
 def test_pictures_repeat_from_the_seed() -> None:
     torch.manual_seed(0)
-    model = vma.VMA(CONFIG)
+    model = vma.build_vma(CONFIG)
     first, second, other = (one_shot_samples(model, dataset(), rows=2, samples=2, seed=s) for s in (3, 3, 4))
     assert first == second != other
 
@@ -238,7 +238,7 @@ def test_drawings_of_a_row_are_different_images_of_one_class() -> None:
 
 
 def test_targets_to_look_up_are_chosen_by_entropy_and_the_last_misses_its_class() -> None:
-    model, episode = vma.VMA(CONFIG), EpisodeSampler(dataset()).episode(0).tensors()
+    model, episode = vma.build_vma(CONFIG), EpisodeSampler(dataset()).episode(0).tensors()
     first, median, last, without = lookups(model, episode, samples=3, seed=0)
     entropies = [float(-(each.q * np.log(each.q)).sum()) for each in (first, median, last)]
     everything = model.posterior(episode.targets, Memory.of(episode.memory)).entropy().detach()

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
         elbo,
         multi_sample_bound,
     )
+    from vma.build import build_model, build_vma
     from vma.config import ModelConfig, paper_mlp
     from vma.errors import InputError
-    from vma.estimators import ESTIMATORS, Estimate, estimate
+    from vma.estimators import ESTIMATORS, Estimate, Estimator, estimate
     from vma.fewshot import load
-    from vma.memory import Memory
-    from vma.model import VMA, Samples
+    from vma.memory import KeyedMemory, Memory
+    from vma.model import VMA, GenerativeModel, Samples
     from vma.storage import load_model, save_model
 
 __version__ = "0.1.0"
@@ -32,10 +33,15 @@ __all__ = [
     "BoundTerms",
     "Decomposition",
     "Estimate",
+    "Estimator",
+    "GenerativeModel",
     "InputError",
+    "KeyedMemory",
     "Memory",
     "ModelConfig",
     "Samples",
+    "build_model",
+    "build_vma",
     "decomposition",
     "effective_sample_size",
     "elbo",
@@ -52,11 +58,12 @@ _HOMES = {
     "vma.bounds": (
         "BoundTerms", "Decomposition", "decomposition", "effective_sample_size", "elbo", "multi_sample_bound",
     ),
+    "vma.build": ("build_model", "build_vma"),
     "vma.config": ("ModelConfig", "paper_mlp"),
     "vma.errors": ("InputError",),
-    "vma.estimators": ("ESTIMATORS", "Estimate", "estimate"),
-    "vma.memory": ("Memory",),
-    "vma.model": ("VMA", "Samples"),
+    "vma.estimators": ("ESTIMATORS", "Estimate", "Estimator", "estimate"),
+    "vma.memory": ("KeyedMemory", "Memory"),
+    "vma.model": ("VMA", "GenerativeModel", "Samples"),
     "vma.storage": ("load_model", "save_model"),
     "vma.fewshot": ("load",),
 }  # fmt: skip

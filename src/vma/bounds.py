@@ -31,6 +31,7 @@ class BoundTerms:
         z: The sampled z, through which gradients reach q(z|m,x); only `dreg` looks at it.
         log_rest: Log of q(a|x)'s mass on addresses that were not read; only `without-replacement` needs it.
         hold_q_z: Whether log q(z|m_a,x) has a gradient through z alone, as `dreg` asks.
+        has_address: Whether there is an address at all; without one, log p(a) = log q(a|x) = 0.
     """
 
     log_p_a: Float[Tensor, "batch samples"]
@@ -45,6 +46,7 @@ class BoundTerms:
     z: Float[Tensor, "batch samples latent"] | None = None
     log_rest: Float[Tensor, "batch"] | None = None
     hold_q_z: bool = False
+    has_address: bool = True
 
     def join(self, other: "BoundTerms") -> "BoundTerms":
         """The reads of both, in proportion to their numbers: Σ_k mass_k w_k is the mean of the two sums."""

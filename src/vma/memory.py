@@ -102,6 +102,61 @@ class Memory:
         return replace(self, items=self.items.to(target), labels=move[0], mask=move[1])
 
 
+@dataclass(frozen=True, eq=False)
+class KeyedMemory:
+    """M with k_a = h(m_a) of every item: what depends on the items alone, computed once and carried along.
+
+    Every method of a model that reads takes one in place of a `Memory`; `VMA.keyed` makes it.
+
+    Attributes:
+        memory: M.
+        keys: k_a.
+    """
+
+    memory: Memory
+    keys: Float[Tensor, "memory matching"]
+
+    def __len__(self) -> int:
+        return len(self.memory)
+
+    @property
+    def items(self) -> Float[Tensor, "memory *item"]:
+        """m_a of every address."""
+        return self.memory.items
+
+    def keep(self, a: Int[Tensor, "kept"]) -> "KeyedMemory":
+        """The items at `a` alone."""
+        return KeyedMemory(self.memory.keep(a), self.keys[a]).by_coordinate()
+
+    def join(self, other: "KeyedMemory") -> "KeyedMemory":
+        """The items of both, those of `other` last."""
+        joined = torch.cat((self.keys, other.keys))
+        return KeyedMemory(self.memory.join(other.memory), joined).by_coordinate()
+
+    def only(self, mask: Bool[Tensor, "memory"]) -> "KeyedMemory":
+        """The same items and addresses, of which only those in the mask can be read."""
+        return replace(self, memory=replace(self.memory, mask=mask))
+
+    def by_coordinate(self) -> "KeyedMemory":
+        """The same with keys stored coordinate by coordinate: a single query reads a large memory in its order."""
+        return replace(self, keys=self.keys.T.contiguous().T)
+
+
+@dataclass(frozen=True)
+class PrecedingImages:
+    """M of x_t is x_1 … x_{t−1}: what a model of sequences conditions on, in place of a `Memory`.
+
+    Attributes:
+        length: T; the targets of a sequence follow each other.
+    """
+
+    length: int
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise InputError(f"A sequence needs at least one image, not {self.length}.")
+
+
 KINDS = {torch.int64: "whole numbers", torch.bool: "true or false"}
 
 
@@ -139,6 +194,8 @@ def choose_memory(memory: Any, learned: LearnedMemory | None, shape: Sequence[in
         return learned()
     if memory is None:
         raise InputError("This model reads raw items: give it a memory, e.g. Memory.of(images).")
+    if isinstance(memory, KeyedMemory):
+        memory = memory.memory
     if not isinstance(memory, Memory):
         raise InputError(
             f"The memory must be a Memory, not a {type(memory).__name__}: use Memory.of(images)."

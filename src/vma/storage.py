@@ -7,10 +7,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
+from vma.build import build_model
 from vma.config import ModelConfig, config_from, config_of_file
 from vma.errors import InputError
 from vma.files import write_atomically
-from vma.models import GenerativeModel, build_model
+from vma.model import GenerativeModel
 
 FORMAT = "vma-model"
 VERSION = 1

@@ -20,13 +20,13 @@ def two_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_next_run_is_the_first_that_is_neither_complete_nor_taken(tmp_path: Path) -> None:
-    assert next_run(tmp_path, Counter()) == TWO[0]
+    assert next_run(TWO, tmp_path, Counter()) == TWO[0]
     with Run(tmp_path / "one").lock():
-        assert next_run(tmp_path, Counter()) == TWO[1]
+        assert next_run(TWO, tmp_path, Counter()) == TWO[1]
     fit(small(updates=2), tmp_path / "one")
-    assert next_run(tmp_path, Counter()) == TWO[1]
-    assert next_run(tmp_path, Counter(two=1)) == TWO[1]
-    assert next_run(tmp_path, Counter(two=2)) is None
+    assert next_run(TWO, tmp_path, Counter()) == TWO[1]
+    assert next_run(TWO, tmp_path, Counter(two=1)) == TWO[1]
+    assert next_run(TWO, tmp_path, Counter(two=2)) is None
     assert "| one | `glyphs-vae` | 0.10 | a test | 2 updates, 0.00 h |" in table(tmp_path)
     assert "| two | `glyphs-vae --seed 1` | 0.10 | a test | no |" in table(tmp_path)
 

@@ -105,7 +105,7 @@ def forwards(work: Workload):  # type: ignore[no-untyped-def]
     reads = Reads(work.addresses, torch.full(work.addresses.shape, -math.log(4), dtype=torch.float32))
 
     def run() -> object:
-        keys = model.addressing.keys(memory)
+        keys = model.addressing.keyed(memory).keys
         p_a, q_a = model.addressing.prior(memory, keys), model.addressing.posterior(x, memory, keys)
         return estimate(model.terms_at(x, memory, p_a, q_a, reads, work.noise))
 

@@ -10,6 +10,7 @@ from tests.oracles import distributions, episode, small_convolutional
 from vma import VMA, InputError, ModelConfig, estimate
 from vma.bench.textbook import Side, check_equal, textbook
 from vma.bench.workload import Workload, few_shot_preset
+from vma.build import build_vma
 from vma.reads import independent
 
 CONFIGS = {
@@ -22,7 +23,7 @@ CONFIGS = {
 @pytest.mark.parametrize("per_target", [False, True], ids=["one memory", "memory per target"])
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
 def test_the_textbook_has_our_values_and_gradients(config: ModelConfig, per_target: bool) -> None:
-    model = VMA(config)
+    model = build_vma(config)
     torch.nn.init.normal_(model.addressing.prior_query)
     x, memory = episode(config, 3, 5)
     chosen, p_a, q_a = distributions(model, x, memory)
@@ -44,7 +45,7 @@ def test_the_textbook_has_our_values_and_gradients(config: ModelConfig, per_targ
 
 def test_every_target_reads_its_own_memory() -> None:
     config = small_convolutional()
-    model = VMA(config)
+    model = build_vma(config)
     book = textbook_of(model)
     memories = [episode(config, 1, 4)[1] for _ in range(3)]
     x, addresses, noise = episode(config, 3, 1)[0], torch.randint(4, (3, 2)), torch.randn(3, 2, config.latent)
@@ -55,7 +56,7 @@ def test_every_target_reads_its_own_memory() -> None:
 
 
 def test_weights_are_joined_by_name_and_all_are_used() -> None:
-    model = VMA(small_convolutional())
+    model = build_vma(small_convolutional())
     joined, book = weights_of(dict(model.named_parameters())), textbook_of(model)
     assert joined.keys() == dict(book.named_parameters()).keys()
     assert sum(p.numel() for p in joined.values()) == sum(p.numel() for p in model.parameters())

@@ -61,7 +61,7 @@ def recognise(contents: Contents, image: str, norms: "Norms") -> messages.Readin
     found = memory.explain(drawing, samples=SAMPLES, top=1, seed=SEED)
     (answer,) = memory.recognise(drawing, top=len(memory), seed=SEED)
     norm, (best, _) = norms.of(memory), answer.items[0]
-    rebuilt = reconstruct(memory.keyed, found.target, best)
+    rebuilt = reconstruct(memory.model, memory.items, found.target, best)
     target, reconstruction = pixels(torch.stack((found.target, rebuilt)))
     return messages.Reading(
         target=target,
@@ -83,7 +83,7 @@ def is_novel(memory: ImageMemory, found: Explanation, norm: Norm) -> bool | None
     """Whether an image is more unusual than the memory's own items; None where that is not known."""
     if norm.rule is None:
         return None
-    return judge(memory.keyed, found.target, found.log_p, norm, SAMPLES, SEED).novel
+    return judge(memory.model, memory.keyed, found.target, found.log_p, norm, SAMPLES, SEED).novel
 
 
 class Norms:

@@ -9,7 +9,6 @@ from typing import Any
 
 from vma.errors import InputError
 from vma.fewshot import ImageMemory, TrainedModel
-from vma.fewshot.keyed import KeyedMemory
 from vma.serve.errors import UnknownCardError
 from vma.serve.limits import ITEMS, LABEL
 from vma.serve.messages import printable
@@ -78,11 +77,11 @@ def new_ids(count: int) -> tuple[str, ...]:
 
 def read_contents(model: TrainedModel, path: Path) -> Contents:
     """The memory in a file, with names as they may be; keys are computed anew, so that none is taken on trust."""
-    found = model.recall(path)
+    found = model.open_memory(path)
     if len(found) > ITEMS:
         raise InputError(f"{path} remembers {len(found)} images, and this page takes {ITEMS} at most.")
     labels = tuple(clean(label) for label in found.labels)
-    return Contents.of(replace(found, labels=labels, keyed=KeyedMemory.of(model.model, found.items)))
+    return Contents.of(replace(found, labels=labels, keyed=model.model.remember(found.items)))
 
 
 def parse_contents(model: TrainedModel, content: bytes) -> Contents:

@@ -9,7 +9,7 @@ import torch
 from vma.data import DATASETS, Dataset, load_dataset
 from vma.data.samplers import BatchSampler, Episode, EpisodeSampler, RecallSampler, Sampler, SequenceSampler
 from vma.errors import InputError, TooFewImages, unknown_name
-from vma.memory import Memory
+from vma.memory import Memory, PrecedingImages
 from vma.runs.settings import TrainSettings
 
 OPTIONS = (
@@ -116,14 +116,16 @@ def sampler(settings: TrainSettings, dataset: Dataset, seed: int, rank: int, wor
     )
 
 
-def for_model(episode: Episode, device: torch.device, length: int = 0) -> tuple[torch.Tensor, Memory | None]:
+def for_model(
+    episode: Episode, device: torch.device, length: int = 0
+) -> tuple[torch.Tensor, Memory | PrecedingImages | None]:
     """Targets and memory on `device`; None where the memory is learned or there is none.
 
-    With a `length`, targets are sequences [S, length, height, width].
+    With a `length`, targets are the images of sequences, and the memory of each is those before it.
     """
     tensors = episode.tensors(device)
     if length:
-        return tensors.targets.unflatten(0, (-1, length)), None
+        return tensors.targets, PrecedingImages(length)
     if len(tensors.memory) == 0:
         return tensors.targets, None
     return tensors.targets, Memory(tensors.memory, tensors.memory_labels)

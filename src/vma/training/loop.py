@@ -11,11 +11,12 @@ from types import FrameType
 import torch
 
 from vma.addressing import class_mass
+from vma.build import build_model
 from vma.data.samplers import Episode
 from vma.errors import InputError
 from vma.files import write_atomically
-from vma.model import VMA
-from vma.models import GenerativeModel, build_model
+from vma.memory import Memory
+from vma.model import GenerativeModel, addressed
 from vma.runs.checkpoint import Progress, describe, is_at_its_end, load_checkpoint, save_checkpoint
 from vma.runs.folder import Run
 from vma.runs.processes import Processes, keep_memory, processes
@@ -232,8 +233,9 @@ def validation(
     x, memory = for_model(episode, device, settings.length)
     source = generator(settings.seed, number, 1 << 30, device)
     row = {"valid_nll": -float(model.bound(x, memory, settings.samples, generator=source).mean())}
-    if isinstance(model, VMA) and memory is not None and memory.labels is not None:
-        mass = class_mass(model.posterior(x, memory).log_probs.exp(), memory.labels)
+    if model.has_addresses and isinstance(memory, Memory) and memory.labels is not None:
+        q_a = addressed(model, "be looked up in").posterior(x, memory)
+        mass = class_mass(q_a.log_probs.exp(), memory.labels)
         found = mass.argmax(1).cpu() == torch.from_numpy(episode.target_labels)
         row["valid_class_found"] = float(found.float().mean())
     return row

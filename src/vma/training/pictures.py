@@ -5,8 +5,8 @@ import torch
 from jaxtyping import Float
 
 from vma.data.samplers import Episode
-from vma.model import VMA, Samples
-from vma.models import GenerativeModel
+from vma.memory import Memory
+from vma.model import GenerativeModel, Samples
 from vma.report.pictures import grid_figure, png
 from vma.training.episodes import for_model
 
@@ -19,7 +19,7 @@ def samples(model: GenerativeModel, episode: Episode, device: torch.device) -> b
     """A row for each of eight memory items, with samples from it; or samples alone where there is no raw memory."""
     _, memory = for_model(episode, device)
     source = torch.Generator(device).manual_seed(0)
-    if memory is not None and isinstance(model, VMA):
+    if isinstance(memory, Memory) and model.has_addresses:
         spread = torch.linspace(0, len(memory) - 1, ROWS, device=device).long()
         drawn = model.sample(memory, addresses=spread.repeat_interleave(COLUMNS), generator=source)
         items = memory.items[spread].unsqueeze(1).cpu().numpy()
