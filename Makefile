@@ -32,7 +32,13 @@ browser:
 test: lint types browser
 	$(BIN)/python -m pytest --numprocesses 2 --jaxtyping-packages=vma,beartype.beartype
 
-quickstart: install
+# What the quickstart needs, without the tools of developers.
+$(VENV)/installed-quickstart: pyproject.toml constraints.txt
+	[ -e $(VENV)/installed ] || { $(PYTHON) -m venv $(VENV) && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fast,plots]'; }
+	touch $@
+
+quickstart: $(VENV)/installed-quickstart
 	$(BIN)/vma quickstart
 
 clean:

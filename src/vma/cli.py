@@ -4,12 +4,12 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import tyro
 
 from vma import __version__
-from vma.errors import InputError, unknown_name
+from vma.errors import InputError, missing_extra, unknown_name
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,12 @@ def run(arguments: Sequence[str]) -> None:
     raise unknown_name("command", " ".join(arguments[:2]) if group else arguments[0], group or COMMANDS)
 
 
+def fail(error: InputError) -> NoReturn:
+    """Say what is wrong, and end with exit code 2."""
+    print(f"vma: {error}", file=sys.stderr)
+    sys.exit(2)
+
+
 def main() -> None:
     """Entry point: one clear sentence and exit code 2 for a user's mistake."""
     arguments = sys.argv[1:]
@@ -122,8 +128,11 @@ def main() -> None:
         try:
             run(arguments)
         except InputError as error:
-            print(f"vma: {error}", file=sys.stderr)
-            sys.exit(2)
+            fail(error)
+        except ModuleNotFoundError as error:
+            if (missing := missing_extra(error)) is None:
+                raise
+            fail(missing)
         except BrokenPipeError:  # `vma ... | head`: nobody reads on, and all files are written
             sys.stderr.close()
         except KeyboardInterrupt:

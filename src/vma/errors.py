@@ -12,6 +12,27 @@ class TooFewImages(InputError):
     """Data with fewer classes, or images of a class, than are asked for."""
 
 
+# What an installation may leave out, by the extra that brings it.
+EXTRAS = {
+    "fastapi": "serve",
+    "pydantic": "serve",
+    "uvicorn": "serve",
+    "matplotlib": "plots",
+    "jinja2": "plots",
+    "tensorboard": "tensorboard",
+}
+
+
+def missing_extra(error: ModuleNotFoundError) -> InputError | None:
+    """The error for a package of an extra that is not installed; None where it is another one."""
+    name = (error.name or "").split(".")[0]
+    if name not in EXTRAS:
+        return None
+    return InputError(
+        f"This needs {name}, which is not installed: pip install 'variational-memory[{EXTRAS[name]}]'."
+    )
+
+
 def unknown_name(kind: str, name: str, names: Iterable[str]) -> InputError:
     """The error for a `name` that is not one of `names`: it lists them and points at the nearest."""
     names = list(names)

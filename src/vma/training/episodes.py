@@ -36,7 +36,9 @@ class RunEpisodes:
         return samplers[update % len(samplers)].episode(update)
 
 
-def open_episodes(settings: TrainSettings, data: Path | None, rank: int = 0, world: int = 1) -> RunEpisodes:
+def open_episodes(
+    settings: TrainSettings, data: Dataset | Path | None, rank: int = 0, world: int = 1
+) -> RunEpisodes:
     """Training and validation episodes; the test part of the data is never loaded."""
     try:
         kept, held_out = datasets(settings, data)
@@ -63,9 +65,11 @@ def sizes_asleep(settings: TrainSettings) -> list[TrainSettings]:
     ]
 
 
-def datasets(settings: TrainSettings, data: Path | None) -> tuple[Dataset, Dataset]:
+def datasets(settings: TrainSettings, data: Dataset | Path | None) -> tuple[Dataset, Dataset]:
     """(for training, for validation): the data's own validation part, or held-out training classes."""
     chosen = settings.data
+    if isinstance(data, Dataset):
+        return held_out(settings, data)
     if chosen.name not in DATASETS:
         raise unknown_name("dataset", chosen.name, DATASETS)
 
@@ -77,8 +81,13 @@ def datasets(settings: TrainSettings, data: Path | None) -> tuple[Dataset, Datas
     train = load("train")
     if "valid" in DATASETS[chosen.name].parts:
         return train, load("valid")
+    return held_out(settings, train)
+
+
+def held_out(settings: TrainSettings, train: Dataset) -> tuple[Dataset, Dataset]:
+    """(kept, held out) of the training data: classes apart, or images where episodes do not go by class."""
     if train.labels is not None and settings.episode.kind in ("few-shot", "sequence"):
-        return train.hold_out_classes(chosen.held_out, settings.seed)
+        return train.hold_out_classes(settings.data.held_out, settings.seed)
     enough = settings.episode.shots if settings.episode.kind == "recall" else 1
     return hold_out_images(train, max(enough, len(train) // 20), settings.seed)
 

@@ -12,6 +12,7 @@ import torch
 
 from vma.addressing import class_mass
 from vma.build import build_model
+from vma.data.dataset import Dataset
 from vma.data.samplers import Episode
 from vma.errors import InputError
 from vma.files import write_atomically
@@ -30,11 +31,11 @@ VALIDATION_EPISODES = 8
 ROUNDING = 1e-9  # of a share of the run
 
 
-def train(
+def train_run(
     settings: TrainSettings,
     run: Run,
     *,
-    data: Path | None = None,
+    data: Dataset | Path | None = None,
     device: str = "auto",
     resume: bool = False,
     sleep_anew: bool = False,
@@ -47,7 +48,7 @@ def train(
     Args:
         settings: The run's settings.
         run: Where it is kept.
-        data: Folder with the data files; else VMA_DATA, the cache, a download.
+        data: The images themselves, or the folder with the data files; else VMA_DATA, the cache, a download.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         resume: Go on from the checkpoint in the folder.
         sleep_anew: Go on from where it was awake last, though it may have slept since.
@@ -58,27 +59,27 @@ def train(
     keep_memory()
     with processes(device) as here:
         check_precision(settings, here)
-        streams = open_episodes(settings, data, here.rank, here.world)
-        height, width = streams.size
-        model = replace(settings.model, height=height, width=width, channels=streams.channels)
+        episodes = open_episodes(settings, data, here.rank, here.world)
+        height, width = episodes.size
+        model = replace(settings.model, height=height, width=width, channels=episodes.channels)
         settings = replace(settings, model=model)
         if not here.is_first:
-            return Trainer(settings, run, streams, here, SilentView()).fit(resume, sleep_anew)
+            return Trainer(settings, run, episodes, here, SilentView()).fit(resume, sleep_anew)
         with run.lock():
             run.keep_settings(settings) if resume else run.create(settings)
             with make_view(settings, run, quiet) as view:
-                return Trainer(settings, run, streams, here, view).fit(resume, sleep_anew)
+                return Trainer(settings, run, episodes, here, view).fit(resume, sleep_anew)
 
 
 class Trainer:
     """One process of a run."""
 
     def __init__(
-        self, settings: TrainSettings, run: Run, streams: RunEpisodes, here: Processes, view: View
+        self, settings: TrainSettings, run: Run, episodes: RunEpisodes, here: Processes, view: View
     ) -> None:
-        self.settings, self.run, self.streams, self.here, self.view = settings, run, streams, here, view
+        self.settings, self.run, self.episodes, self.here, self.view = settings, run, episodes, here, view
         torch.manual_seed(settings.seed)
-        self.phase: Phase = Awake(build_model(settings.model).to(here.device), settings, streams, here)
+        self.phase: Phase = Awake(build_model(settings.model).to(here.device), settings, episodes, here)
         self.update, self.seconds = 0, 0.0
         self.asleep_since: int | None = None
         self.awake_share = 1.0 - settings.sleep.share
@@ -111,7 +112,7 @@ class Trainer:
     def restore(self, sleep_anew: bool = False) -> None:
         """Take up where the checkpoint left off, or start anew where none had been written."""
         if self.run.sleep_file.exists() and not sleep_anew:
-            self.phase = Asleep(self.phase.model, self.settings, self.streams, self.here)
+            self.phase = Asleep(self.phase.model, self.settings, self.episodes, self.here)
             self.load(self.run.sleep_file)
         elif self.run.checkpoint_file.exists():
             self.load(self.run.checkpoint_file)
@@ -151,7 +152,7 @@ class Trainer:
         """Save what was learned awake, and go on with dreams of it."""
         self.save()
         self.asleep_since, self.awake_share = self.update, self.progress()
-        self.phase = Asleep(self.phase.average.model, self.settings, self.streams, self.here)
+        self.phase = Asleep(self.phase.average.model, self.settings, self.episodes, self.here)
         self.phase.share()
 
     def done(self) -> float:
@@ -189,7 +190,7 @@ class Trainer:
     def validate(self) -> dict[str, float]:
         """Means over fixed episodes of held-out training classes, with the averaged weights."""
         rows = [
-            validation(self.phase.average.model, self.streams.valid.episode(number), self.settings, number)
+            validation(self.phase.average.model, self.episodes.valid.episode(number), self.settings, number)
             for number in range(VALIDATION_EPISODES)
         ]
         return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
@@ -218,7 +219,7 @@ class Trainer:
         from vma.report.pictures import learning_curves  # here, as matplotlib takes a second to import
         from vma.training.pictures import samples
 
-        episode = self.streams.valid.episode(0)
+        episode = self.episodes.valid.episode(0)
         drawn = samples(self.phase.average.model, episode, self.here.device)
         write_atomically(self.run.folder / "samples.png", drawn)
         if rows := self.run.metrics():

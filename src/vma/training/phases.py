@@ -40,11 +40,11 @@ class Phase(ABC):
         optimiser: OptimiserSettings,
         names: Sequence[str],
         settings: TrainSettings,
-        streams: RunEpisodes,
+        episodes: RunEpisodes,
         here: Processes,
     ) -> None:
         self.model, self.trained, self.optimiser = model, trained, optimiser
-        self.settings, self.streams, self.here = settings, streams, here
+        self.settings, self.episodes, self.here = settings, episodes, here
         self.optimisers = build_optimisers(trained, optimiser)
         self.average = Average(model, optimiser.average)
         self.window = Window((*names, "gradient_norm"))
@@ -89,10 +89,10 @@ class Awake(Phase):
     """All parameters ascend the bound; with `sleep.beside`, q(a|x) also learns from dreams."""
 
     def __init__(
-        self, model: GenerativeModel, settings: TrainSettings, streams: RunEpisodes, here: Processes
+        self, model: GenerativeModel, settings: TrainSettings, episodes: RunEpisodes, here: Processes
     ) -> None:
         names = AWAKE + (DREAMS if settings.sleep.beside else ())
-        super().__init__(model, model, settings.optimiser, names, settings, streams, here)
+        super().__init__(model, model, settings.optimiser, names, settings, episodes, here)
         self.objective: nn.Module = Objective(model, settings)
 
     def share(self) -> None:
@@ -101,12 +101,12 @@ class Awake(Phase):
 
     def backward(self, update: int, done: float) -> Float[Tensor, "metrics"]:
         """The mean gradient of the episodes of an update, one after the other, so that activations are freed."""
-        figures = torch.stack([self.episode(number, done) for number in self.episodes(update)]).mean(0)
+        figures = torch.stack([self.episode(number, done) for number in self.numbers(update)]).mean(0)
         if update < self.settings.address_after:
             hold_addresses(self.model)
         return figures
 
-    def episodes(self, update: int) -> range:
+    def numbers(self, update: int) -> range:
         """The numbers of an update's episodes."""
         count = self.settings.episode.episodes
         return range(update * count, (update + 1) * count)
@@ -114,7 +114,7 @@ class Awake(Phase):
     def episode(self, number: int, done: float) -> Float[Tensor, "metrics"]:
         """Add one episode's share to the gradients."""
         settings, here = self.settings, self.here
-        x, memory = for_model(self.streams.train.episode(number), here.device, settings.length)
+        x, memory = for_model(self.episodes.train.episode(number), here.device, settings.length)
         source = generator(settings.seed, number, here.rank, here.device)
         dreams = settings.sleep.beside > 0 and done >= settings.sleep.begin
         mixed = settings.precision == "bfloat16"
@@ -165,13 +165,13 @@ class Asleep(Phase):
     """q(a|x) alone learns, from dreams of the model as it was when it fell asleep."""
 
     def __init__(
-        self, dreamer: GenerativeModel, settings: TrainSettings, streams: RunEpisodes, here: Processes
+        self, dreamer: GenerativeModel, settings: TrainSettings, episodes: RunEpisodes, here: Processes
     ) -> None:
         self.dreamer = copy.deepcopy(addressed(dreamer, "dream")).requires_grad_(False)
         model = sleeper(self.dreamer, settings)
         sleep = settings.sleep
         optimiser = replace(settings.optimiser, rate=sleep.rate, muon_rate=sleep.muon_rate)
-        super().__init__(model, model.addressing, optimiser, DREAMS, settings, streams, here)
+        super().__init__(model, model.addressing, optimiser, DREAMS, settings, episodes, here)
         self.recogniser: nn.Module = DreamRecogniser(model)
 
     def models(self) -> dict[str, nn.Module]:
@@ -185,7 +185,7 @@ class Asleep(Phase):
     def backward(self, update: int, done: float) -> Float[Tensor, "metrics"]:
         """The gradient of −log q(a|x̃), averaged over the dreams of an update."""
         settings, here = self.settings, self.here
-        _, memory = for_model(self.streams.dreams(update), here.device)
+        _, memory = for_model(self.episodes.dreams(update), here.device)
         source = generator(settings.seed, update, here.rank, here.device)
         dreams = dreams_as_set(self.dreamer, memory, settings, source)
         recognised = self.recogniser(dreams, look(settings.warps, source))
