@@ -1,6 +1,6 @@
-"""The tables of docs/performance.md, from the JSON of `vma bench`.
+"""The tables of docs/performance.md, from the JSON of `python -m benchmarks.speed`.
 
-vma bench step --json | tail -n 1 > results/bench-step-64.json    # and so on, see the page
+python -m benchmarks.speed step --json | tail -n 1 > results/bench-step-64.json    # and so on, see the page
 python -m benchmarks.performance_page
 """
 
@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from vma.bench.evaluate import least_and_most
-from vma.bench.machine import described
-from vma.bench.report import seconds, size
+from benchmarks.speed.evaluate import least_and_most
+from benchmarks.speed.report import described, seconds, size
 from vma.files import write_atomically
 
 ROOT = Path(__file__).parents[1]

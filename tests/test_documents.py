@@ -6,15 +6,15 @@ import shlex
 from pathlib import Path
 
 import pytest
+
 from benchmarks.campaign import PLAN
 from benchmarks.likelihood_study import table as likelihood_table
 from benchmarks.memory_study import table as memory_table
 from benchmarks.recipes import RECIPES, table
 from benchmarks.sleep_study import table as sleep_table
-
-from vma.bench.workload import TRAINED_ITEMS, TRAINED_PAIRS, TRAINED_READS, trained_pairs
 from vma.commands.training import parse_start
 from vma.reproduce.page import contents, render
+from vma.reproduce.sharp_addresses import TRAINED_ITEMS, TRAINED_PAIRS, TRAINED_READS, trained_pairs
 from vma.reproduce.verdicts import read_verdicts
 from vma.runs.presets import PRESETS
 

@@ -1,13 +1,12 @@
-"""`vma bench data`: episodes and invented characters per second."""
+"""Episodes and invented characters per second."""
 
 import time
 
-from vma.bench.machine import threads as using_threads
-from vma.bench.report import Result, present, table
-from vma.bench.timing import Clock, interleaved
-from vma.bench.workload import glyph_sampler
+from benchmarks.speed.measuring import interleaved, using_threads
+from benchmarks.speed.report import Result, present, table
 from vma.checks import check_positive
 from vma.data.glyphs import draw_glyphs
+from vma.reproduce.update_times import Clock, glyph_sampler
 
 
 def bench_data(

@@ -1,21 +1,21 @@
-"""`vma bench addressing`: q(a|x) and K addresses from cached keys, as |M| grows, against memory bandwidth."""
+"""q(a|x) and K addresses from cached keys, as |M| grows, against memory bandwidth."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from benchmarks.speed.measuring import interleaved, peak_of_tensors, using_threads
+from benchmarks.speed.report import Result, present, seconds, size, table
 from vma.addressing import AddressDistribution
-from vma.bench.machine import threads as using_threads
-from vma.bench.memory import peak_of_tensors
-from vma.bench.report import Result, present, seconds, size, table
-from vma.bench.timing import Clock, growth_exponent, interleaved
 from vma.checks import check_positive
-from vma.similarity import by_coordinate, similarity
+from vma.reproduce.update_times import Clock
+from vma.similarity import NORMALIZED_KEY
 
 LARGE = 10_000  # from here on a query is more than the overhead of calling torch
 
@@ -37,7 +37,7 @@ class Query:
     @torch.no_grad()
     def __call__(self) -> Tensor:
         """K addresses of each target, and log q(a|x) of all of M on the way."""
-        scores = similarity("normalized-key").scores(self.keys, self.e)
+        scores = NORMALIZED_KEY.scores(self.keys, self.e)
         return AddressDistribution.of_scores(scores).sample(self.samples)
 
 
@@ -87,7 +87,8 @@ def measure(items: int, batch: int, matching: int, samples: int, repeats: int, c
     source = torch.Generator().manual_seed(0)
     keys = torch.randn(items, matching, dtype=torch.float32, generator=source)
     e = torch.randn(batch, matching, dtype=torch.float32, generator=source)
-    query = Query(by_coordinate(functional.normalize(keys, dim=-1)), e, samples)
+    by_coordinate = functional.normalize(keys, dim=-1).T.contiguous().T  # as a `KeyedMemory` keeps them
+    query = Query(by_coordinate, e, samples)
     calls = max(1, 2000 // items)  # a clock cannot time microseconds
     sides: dict[str, Callable[[], object]] = {"query": query, "read": query.keys.sum}
     times = interleaved({name: repeated(run, calls) for name, run in sides.items()}, repeats, clock)
@@ -114,6 +115,11 @@ def exponent(rows: list[Result], batch: int) -> float | None:
     if len(large) < 2:
         return None
     return growth_exponent([row["memory"] for row in large], [row["seconds_per_query"] for row in large])
+
+
+def growth_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    """b of seconds ≈ a · size^b, by least squares of the logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
 def shown(found: Result) -> list:

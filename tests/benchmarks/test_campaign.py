@@ -5,9 +5,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from benchmarks import campaign, shared_runs
 from benchmarks.campaign import Options, Planned, main, next_run, table
-
 from tests.training.small import fit, small
 from vma.runs.folder import Run
 

@@ -5,19 +5,19 @@ import math
 import pytest
 import torch
 
-from vma import InputError
-from vma.bench.machine import machine, peak_memory, threads
-from vma.bench.memory import peak_of_tensors
-from vma.bench.report import seconds, size
-from vma.bench.timing import (
-    CLOCKS,
+from benchmarks.speed.addressing import growth_exponent
+from benchmarks.speed.attention import fixed_and_per_item
+from benchmarks.speed.measuring import (
     MatrixProduct,
     Times,
-    crossing,
-    fixed_and_per_item,
-    growth_exponent,
     interleaved,
+    peak_memory,
+    peak_of_tensors,
+    using_threads,
 )
+from benchmarks.speed.report import machine, seconds, size
+from vma import InputError
+from vma.reproduce.update_times import CLOCKS
 
 
 def test_sides_take_turns_after_a_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,13 +49,6 @@ def test_fixed_and_growing_costs_are_told_apart() -> None:
     assert fixed_and_per_item(sizes, [5.0 + 0.25 * n for n in sizes]) == pytest.approx((5.0, 0.25))
 
 
-def test_a_crossing_lies_where_the_curves_meet() -> None:
-    sizes = [10, 100, 1000]
-    assert crossing(sizes, [1.0, 1.0, 1.0], [n / 50 for n in sizes]) == pytest.approx(50)
-    assert crossing(sizes, [1.0, 1.0, 1.0], [0.1, 0.2, 0.3]) is None
-    assert crossing(sizes, [1.0, 1.0, 1.0], [2.0, 3.0, 4.0]) == 10
-
-
 def test_the_matrix_product_has_a_rate() -> None:
     product = MatrixProduct(64)
     times = interleaved({"product": product}, 3)
@@ -65,10 +58,10 @@ def test_the_matrix_product_has_a_rate() -> None:
 
 def test_threads_are_set_and_given_back() -> None:
     before = torch.get_num_threads()
-    with threads(before + 1):
+    with using_threads(before + 1):
         assert machine()["threads"] == before + 1
     assert torch.get_num_threads() == before
-    with pytest.raises(InputError, match="at least 1"), threads(0):
+    with pytest.raises(InputError, match="at least 1"), using_threads(0):
         pass
 
 

@@ -1,4 +1,4 @@
-"""`vma bench evaluate`: the K-sample bound of many targets, against the textbook loop."""
+"""The K-sample bound of many targets, against the textbook loop."""
 
 import json as json_lines
 import math
@@ -7,23 +7,23 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import torch
 from jaxtyping import Float
 from rich.table import Table
 from torch import Tensor
 
-from vma.bench.flops import count_flops
-from vma.bench.machine import peak_memory
-from vma.bench.machine import threads as using_threads
-from vma.bench.report import Result, present, seconds, size, table
-from vma.bench.textbook import ROUNDED, Side
-from vma.bench.timing import Clock, Times, interleaved
-from vma.bench.workload import Workload, few_shot_preset, source
+from benchmarks.speed.measuring import Times, count_flops, interleaved, peak_memory, using_threads
+from benchmarks.speed.report import Result, present, seconds, size, table
+from benchmarks.speed.textbook_side import ROUNDED, TextbookSide
+from benchmarks.speed.workload import Workload, few_shot_preset, source
 from vma.checks import check_least, check_positive
 from vma.evaluation.likelihood import bounds
 from vma.kernels import compiled
+from vma.reproduce.update_times import Clock
 
+ROOT = Path(__file__).parents[2]  # from where the child finds this module
 OURS, LAYERS = "vma", "vma, by layers"
 LOOP, LAST = "textbook", "textbook, channels_last"
 LAYOUTS = {LOOP: torch.contiguous_format, LAST: torch.channels_last}
@@ -175,12 +175,12 @@ class TextbookLoop:
         self, work: Workload, targets: int, layout: torch.memory_format = torch.contiguous_format
     ) -> None:
         self.work, self.targets = work, targets
-        self.book = Side(work, layout=layout).book
+        self.book = TextbookSide(work, layout=layout).book
 
     @torch.no_grad()
     def keys(self) -> tuple:
         """p(a) and q(a|x) of all targets."""
-        return self.book.addressing(self.work.x, self.work.memory.items, ROWS_AT_ONCE)  # type: ignore[operator]
+        return self.book.addressing(self.work.x, self.work.memory.items, ROWS_AT_ONCE)
 
     @torch.no_grad()
     def reads(self) -> Float[Tensor, "reads"]:
@@ -193,7 +193,7 @@ class TextbookLoop:
         for part in range(0, len(addresses), ROWS_AT_ONCE):
             rows = slice(part, part + ROWS_AT_ONCE)
             x, m = work.x[target[rows]], work.memory.items[addresses[rows]]
-            _, log_p_z, log_q_z, log_p_x = self.book.rows(x, m, noise[rows])  # type: ignore[operator]
+            _, log_p_z, log_q_z, log_p_x = self.book.rows(x, m, noise[rows])
             found.append(log_p_z + log_p_x - log_q_z)
         return torch.cat(found)
 
@@ -222,9 +222,8 @@ def check_bounds(work: Workload, loops: dict[str, TextbookLoop]) -> None:
 def peak_in_child(task: Task, side: str) -> int | None:
     """Peak memory of a process of its own that evaluates once, with `side`'s code alone."""
     arguments = json_lines.dumps({"task": asdict(task), "side": side})
-    child = subprocess.run(
-        [sys.executable, "-m", "vma.bench.evaluate", arguments], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-m", "benchmarks.speed.evaluate", arguments]
+    child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return json_lines.loads(child.stdout.splitlines()[-1])
 
 

@@ -1,19 +1,16 @@
-"""`vma bench attention`: hard and soft reads as the memory grows."""
+"""Hard and soft reads as the memory grows."""
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Sequence
 
-from vma.bench.flops import count_flops
-from vma.bench.machine import threads as using_threads
-from vma.bench.report import Result, present, seconds, table
-from vma.bench.timing import Clock, crossing, fixed_and_per_item, interleaved
-from vma.bench.workload import Workload, few_shot_preset, glyph_sampler, trainer
+import numpy as np
+
+from benchmarks.speed.measuring import count_flops, interleaved, using_threads
+from benchmarks.speed.report import Result, present, seconds, table
+from benchmarks.speed.workload import Workload, few_shot_preset
 from vma.checks import check_positive
+from vma.reproduce.update_times import HARD, SOFT, Clock, crossing_of, updates
 from vma.runs.settings import TrainSettings
-
-HARD = "vma"
-SOFT = {"soft, pixels": "pixels", "soft, features": "features"}
 
 
 def bench_attention(
@@ -61,35 +58,15 @@ def bench_attention(
 
 def measure(settings: TrainSettings, items: int, targets: int, repeats: int, clock: Clock) -> Result:
     """Seconds and operations of one update of each model at one |M|."""
-    work = Workload.of(settings, items, targets)
-    sides = {HARD: work.update} | {name: soft_update(settings, items, targets, SOFT[name]) for name in SOFT}
+    sides = updates(settings, items, targets)
     flops = {name: count_flops(update) for name, update in sides.items()}
     times = interleaved(sides, repeats, clock)
     return {
         "memory": items,
         "seconds": {name: times.median(name) for name in sides},
         "flops": flops,
-        **work.counts(),
+        **Workload.of(settings, items, targets).counts(),
     }
-
-
-def soft_update(settings: TrainSettings, items: int, targets: int, reads: str) -> Callable[[], None]:
-    """One update of soft attention with one sample, on the same episode and with the same networks."""
-    model = replace(settings.model, model="soft-attention", reads=reads)
-    soft = replace(settings, model=model, samples=1, latent_gradient="pathwise")
-    training = trainer(soft, glyph_sampler(items, targets))
-
-    def update() -> None:
-        training.update = 0
-        training.step()
-
-    return update
-
-
-def crossing_of(rows: list[Result], name: str) -> float | None:
-    """|M| from which on VMA is the faster one; None if it is not at the largest."""
-    ours, other = ([row["seconds"][side] for row in rows] for side in (HARD, name))
-    return crossing([row["memory"] for row in rows], ours, other)
 
 
 def growth(rows: list[Result], name: str) -> dict[str, float]:
@@ -101,6 +78,13 @@ def growth(rows: list[Result], name: str) -> dict[str, float]:
         pair = fixed_and_per_item([row["memory"] for row in rows], [row[kind][name] for row in rows])
         found |= {f"fixed_{kind}": pair[0], f"{kind}_per_item": pair[1]}
     return found
+
+
+def fixed_and_per_item(sizes: Sequence[int], costs: Sequence[float | int]) -> tuple[float, float]:
+    """(a, b) of cost ≈ a + b · size, by least squares of the relative errors."""
+    weights = 1 / np.asarray(costs, dtype=float)
+    slope, fixed = np.polyfit(sizes, costs, 1, w=weights)
+    return float(fixed), float(slope)
 
 
 def shown(found: Result) -> list:

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from benchmarks.speed.measuring import count_flops
+from benchmarks.speed.textbook_side import TextbookSide
+from benchmarks.speed.workload import Workload, few_shot_preset
 from vma import estimate
-from vma.bench.flops import count_flops
-from vma.bench.textbook import Side
-from vma.bench.workload import Workload, few_shot_preset
 from vma.networks.convolutional import scales
 from vma.reads import Reads
 
@@ -88,7 +88,7 @@ def test_the_whole_bound_by_hand_and_what_sharing_saves() -> None:
     for case in (flat, work):
         counts = case.counts()
         sizes = counts["reads"], counts["unique_pairs"], counts["unique_items"]
-        side, given = Side(case), forwards(case)
+        side, given = TextbookSide(case), forwards(case)
         hand = by_hand(16, *sizes, 32, 32)
         assert count_flops(given) == 2 * hand[0]
         assert count_flops(side.terms) == 2 * hand[1]
@@ -105,8 +105,8 @@ def forwards(work: Workload):  # type: ignore[no-untyped-def]
     reads = Reads(work.addresses, torch.full(work.addresses.shape, -math.log(4), dtype=torch.float32))
 
     def run() -> object:
-        keys = model.addressing.keyed(memory).keys
-        p_a, q_a = model.addressing.prior(memory, keys), model.addressing.posterior(x, memory, keys)
+        keyed = model.addressing.keyed(memory)
+        p_a, q_a = model.addressing.prior(keyed), model.addressing.posterior(x, keyed)
         return estimate(model.terms_at(x, memory, p_a, q_a, reads, work.noise))
 
     return run

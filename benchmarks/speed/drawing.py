@@ -1,4 +1,4 @@
-"""`vma bench drawing`: images drawn pixel by pixel, beside running the whole network for every pixel."""
+"""Images drawn pixel by pixel, beside running the whole network for every pixel."""
 
 import time
 from dataclasses import replace
@@ -8,16 +8,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vma.bench.machine import threads as using_threads
-from vma.bench.report import Result, present, seconds, table
-from vma.bench.timing import Clock, interleaved
-from vma.bench.workload import few_shot_preset, glyph_sampler
+from benchmarks.speed.measuring import interleaved, using_threads
+from benchmarks.speed.report import Result, present, seconds, table
+from benchmarks.speed.workload import few_shot_preset
+from vma.build import build_vma
 from vma.checks import check_positive
 from vma.kernels.maps import as_rows
 from vma.latents import DiagonalGaussian
 from vma.likelihoods import ReadingOrder
 from vma.memory import Memory
 from vma.model import VMA
+from vma.reproduce.update_times import Clock, glyph_sampler
 
 OURS, NAIVE, INDEPENDENT = "by wavefronts", "whole network for every pixel", "independent pixels"
 ROUNDED = 1e-3  # share of pixels
@@ -49,8 +50,8 @@ def bench_drawing(
     config = replace(few_shot_preset(preset, maps).model, height=26, width=26)  # as glyphs have
     with using_threads(threads):
         memory = Memory(glyph_sampler(32, 32).episode(0).tensors().memory)
-        drawer = Drawer(VMA(replace(config, likelihood="reading-order")).float(), memory, images)
-        plain = Drawer(VMA(config).float(), memory, images)
+        drawer = Drawer(build_vma(replace(config, likelihood="reading-order")).float(), memory, images)
+        plain = Drawer(build_vma(config).float(), memory, images)
         check_alike(drawer)
         sides = {
             OURS: drawer.by_wavefronts, NAIVE: drawer.pixel_by_pixel, INDEPENDENT: plain.by_wavefronts,

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from benchmarks import recipes, recipes_figure
 from benchmarks.recipes import RECIPES, Options, main, summary, table
 

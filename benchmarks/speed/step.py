@@ -1,17 +1,16 @@
-"""`vma bench step`: one training update, against the textbook, against memories per target, against arithmetic."""
+"""One training update, against the textbook, against memories per target, against arithmetic."""
 
 import time
 from dataclasses import replace
 
 import torch
 
-from vma.bench.flops import count_flops
-from vma.bench.machine import threads as using_threads
-from vma.bench.report import Result, present, seconds, table
-from vma.bench.textbook import Side, check_equal
-from vma.bench.timing import SGEMM, Clock, MatrixProduct, Times, interleaved
-from vma.bench.workload import Workload, few_shot_preset
+from benchmarks.speed.measuring import SGEMM, MatrixProduct, Times, count_flops, interleaved, using_threads
+from benchmarks.speed.report import Result, present, seconds, table
+from benchmarks.speed.textbook_side import TextbookSide, check_equal
+from benchmarks.speed.workload import Workload, few_shot_preset
 from vma.checks import check_positive
+from vma.reproduce.update_times import Clock
 
 OURS, TEXTBOOK, TUNED, PER_TARGET = "vma", "textbook", "textbook, channels_last", "memory per target"
 IN_ORDER = "vma, in reading order"
@@ -66,12 +65,12 @@ def bench_step(
         present(found, shown(found), json)
 
 
-def textbook_sides(work: Workload) -> dict[str, Side]:
+def textbook_sides(work: Workload) -> dict[str, TextbookSide]:
     """What an update is compared with."""
     return {
-        TEXTBOOK: Side(work),
-        TUNED: Side(work, layout=torch.channels_last),
-        PER_TARGET: Side(work, per_target=True),
+        TEXTBOOK: TextbookSide(work),
+        TUNED: TextbookSide(work, layout=torch.channels_last),
+        PER_TARGET: TextbookSide(work, per_target=True),
     }
 
 

@@ -1,15 +1,14 @@
-"""The implementation that `vma bench` compares with computes what ours computes: same values, same gradients."""
-
-from pathlib import Path
+"""The textbook, with which `benchmarks.speed` compares, computes what ours computes: values and gradients."""
 
 import pytest
 import torch
-from benchmarks.textbook import Textbook, textbook_of, weights_of
 
+from benchmarks import textbook
+from benchmarks.speed.textbook_side import TextbookSide, check_equal
+from benchmarks.speed.workload import Workload, few_shot_preset
+from benchmarks.textbook import Textbook, textbook_of, weights_of
 from tests.oracles import distributions, episode, small_convolutional
 from vma import VMA, InputError, ModelConfig, estimate
-from vma.bench.textbook import Side, check_equal, textbook
-from vma.bench.workload import Workload, few_shot_preset
 from vma.build import build_vma
 from vma.reads import independent
 
@@ -78,7 +77,7 @@ def test_the_check_passes_for_equal_sides(work: Workload, per_target: bool) -> N
 
 
 def test_the_check_fails_for_different_sides(work: Workload, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = textbook().textbook_of
+    honest = textbook.textbook_of
 
     def wrong(model: VMA) -> torch.nn.Module:
         book = honest(model)
@@ -86,7 +85,7 @@ def test_the_check_fails_for_different_sides(work: Workload, monkeypatch: pytest
             book.decoder.layers[2].weight[0, 0, 0, 0] += 1e-3
         return book
 
-    monkeypatch.setattr(textbook(), "textbook_of", wrong)
+    monkeypatch.setattr(textbook, "textbook_of", wrong)
     with pytest.raises(AssertionError, match="do not compute the same thing"):
         check_equal(work)
 
@@ -97,7 +96,7 @@ def test_the_check_covers_dreg() -> None:
 
 
 def test_an_update_of_the_textbook_moves_nothing_and_leaves_our_gradients(work: Workload) -> None:
-    side = Side(work)
+    side = TextbookSide(work)
     before = {name: p.detach().clone() for name, p in side.book.named_parameters()}
     side.update()
     work.update()
@@ -108,14 +107,7 @@ def test_an_update_of_the_textbook_moves_nothing_and_leaves_our_gradients(work: 
         torch.testing.assert_close(parameter.grad, ours[name], rtol=1e-2, atol=1e-3 * scale + 1e-6)
 
 
-def test_without_a_clone_there_is_one_clear_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("vma.bench.textbook.__file__", str(tmp_path / "a/b/c/d.py"))
-    with pytest.raises(InputError, match="run this in a clone"):
-        textbook.__wrapped__()
-
-
 def test_an_update_draws_the_reads_that_the_textbook_is_given(work: Workload) -> None:
-    terms, side = work.terms(), Side(work)
+    terms, side = work.terms(), TextbookSide(work)
     torch.testing.assert_close(terms.log_w, side.terms().log_w, rtol=1e-5, atol=1e-3)
     assert terms.log_w.dtype == torch.float32

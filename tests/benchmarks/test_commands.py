@@ -1,21 +1,21 @@
 """Each command prints a table and, last, its JSON; what is timed is what it says."""
 
 import json
-import math
+import re
+import subprocess
+import sys
 from collections.abc import Callable
-from itertools import product
+from pathlib import Path
 
 import pytest
 import torch
 
-from tests.many_reads import rows_of_calls
-from vma import InputError
-from vma.addressing import AddressDistribution
-from vma.bench.addressing import bench_addressing
-from vma.bench.attention import bench_attention
-from vma.bench.data import bench_data
-from vma.bench.drawing import bench_drawing
-from vma.bench.evaluate import (
+from benchmarks.speed.__main__ import COMMANDS as TABLE
+from benchmarks.speed.addressing import bench_addressing
+from benchmarks.speed.attention import bench_attention
+from benchmarks.speed.data import bench_data
+from benchmarks.speed.drawing import bench_drawing
+from benchmarks.speed.evaluate import (
     LAST,
     LAYERS,
     LAYOUTS,
@@ -31,13 +31,43 @@ from vma.bench.evaluate import (
     reads_of,
     with_loops,
 )
-from vma.bench.machine import threads
-from vma.bench.step import bench_step
-from vma.bench.timing import Times
-from vma.bench.workload import Workload, expected_pairs, few_shot_preset, glyph_sampler, trained_pairs
+from benchmarks.speed.measuring import Times, using_threads
+from benchmarks.speed.step import bench_step
+from benchmarks.speed.workload import Workload, few_shot_preset
+from tests.many_reads import rows_of_calls
+from vma import InputError
 from vma.kernels import compiled, one_pass
+from vma.reproduce.sharp_addresses import expected_pairs, trained_pairs
 
+ROOT = Path(__file__).parents[2]
 COMMANDS = (bench_step, bench_evaluate, bench_attention, bench_addressing, bench_drawing, bench_data)
+
+
+def speed(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks.speed", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_help_lists_every_command() -> None:
+    assert [command.load() for command in TABLE.values()] == list(COMMANDS)
+    result = speed("--help")
+    assert "usage: python -m benchmarks.speed COMMAND" in result.stdout
+    assert all(f"\n  {name} " in result.stdout for name in TABLE)
+
+
+def test_a_command_explains_itself() -> None:
+    assert "usage: python -m benchmarks.speed step" in speed("step", "--help").stdout
+
+
+def test_a_mistake_is_one_sentence_on_stderr_and_exit_code_2() -> None:
+    result = speed("data", "--episodes", "0")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "python -m benchmarks.speed: episodes must be 1 or more, not 0.\n"
+
+
+def test_nothing_that_is_installed_imports_a_benchmark() -> None:
+    texts = {path: path.read_text() for path in (ROOT / "src/vma").rglob("*.py")}
+    assert [path for path, text in texts.items() if re.search(r"(from|import) benchmarks", text)] == []
 
 
 @pytest.fixture
@@ -149,7 +179,7 @@ def test_all_sides_of_evaluate_give_the_same_bounds(
     passes = rows_of_calls(monkeypatch, one_pass, "largest_scale", 2)
     work = Workload.of(few_shot_preset("omniglot-fewshot-4", 4), items=8, targets=4, samples=40)
     theirs = TextbookLoop(work, 3, layout).bounds()
-    with threads(1):
+    with using_threads(1):
         torch.testing.assert_close(by_layers(work)[:3], theirs, rtol=1e-5, atol=1e-3)
         assert not passes
         torch.testing.assert_close(ours(work)[:3], theirs, rtol=1e-5, atol=1e-3)
@@ -202,12 +232,6 @@ def test_data(answer: Callable[[], dict]) -> None:
     check_about(found)
 
 
-@pytest.mark.parametrize(("items", "targets"), [(1, 1), (8, 4), (50, 32), (32, 32), (1500, 32)])
-def test_an_episode_has_the_size_that_was_asked_for(items: int, targets: int) -> None:
-    episode = glyph_sampler(items, targets).episode(0)
-    assert (len(episode.memory), len(episode.targets)) == (items, targets)
-
-
 @pytest.mark.parametrize(("samples", "items"), [(4, 32), (100, 32), (4, 200)])
 def test_an_untrained_model_is_made_to_look_as_a_trained_one(samples: int, items: int) -> None:
     work = Workload.of(few_shot_preset("omniglot-fewshot-4", 8), items, targets=32, samples=samples)
@@ -217,23 +241,6 @@ def test_an_untrained_model_is_made_to_look_as_a_trained_one(samples: int, items
     found, error = work.counts()["unique_pairs"], float((never * (1 - never)).sum().sqrt())
     assert abs(found - 32 * trained_pairs(items, samples)) < 4 * error
     assert work.counts()["unique_items"] < min(items, 32 * samples)
-
-
-def test_the_number_of_different_addresses_is_the_expected_one() -> None:
-    q_a = AddressDistribution.of_scores(torch.tensor([[0.0, 1.0, 2.5], [3.0, 0.0, -torch.inf]]).double())
-    expected = [
-        sum(math.prod(float(p[a]) for a in reads) * len(set(reads)) for reads in product(range(3), repeat=3))
-        for p in q_a.log_probs.exp()
-    ]
-    assert expected_pairs(q_a, 3) == pytest.approx(sum(expected) / 2)
-
-
-@pytest.mark.parametrize("items", [1, 2, 4, 8, 31, 32, 33, 2304, 10**6])
-def test_more_reads_differ_more_and_no_more_than_there_are(items: int) -> None:
-    pairs = [trained_pairs(items, samples) for samples in (2, 4, 31, 32, 33, 1000, 10**6)]
-    assert pairs == sorted(pairs)
-    assert pairs[0] <= 2
-    assert 1 <= pairs[0] <= pairs[-1] <= items
 
 
 def test_updates_of_a_workload_are_all_the_same() -> None:
@@ -252,10 +259,3 @@ def test_presets_without_a_memory_are_refused() -> None:
         few_shot_preset("mnist-recall", 8)
     with pytest.raises(InputError, match="omniglot-fewshot-4"):
         few_shot_preset("omniglot-fewshot-44", 8)
-
-
-def test_impossible_sizes_are_refused() -> None:
-    with pytest.raises(InputError, match="at least one target"):
-        glyph_sampler(0, 4)
-    with pytest.raises(InputError, match="ask for fewer"):
-        glyph_sampler(32, 32 * 8)

@@ -1,18 +1,11 @@
-"""The implementation to compare with, which is kept in the repository's `benchmarks/` and not installed."""
-
-import importlib.util
-import sys
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from types import ModuleType
+"""The textbook's side of a comparison: its updates, and a check that they compute what ours compute."""
 
 import torch
 from torch import Tensor, nn
 
-from vma.bench.workload import Workload
+from benchmarks import textbook
+from benchmarks.speed.workload import Workload
 from vma.bounds import BoundTerms
-from vma.errors import InputError
 from vma.estimators import estimate
 from vma.training.optimiser import build_optimisers, set_rates
 
@@ -20,22 +13,7 @@ CHECKED_TARGETS = 4
 TOLERANCE, ROUNDED = 1e-8, 1e-5  # relative, in float64 and in float32
 
 
-@cache
-def textbook() -> ModuleType:
-    """The module `benchmarks/textbook.py` of the repository that vma is installed from, or that this is run in."""
-    name = "benchmarks/textbook.py"
-    for root in (Path(__file__).parents[3], Path.cwd()):
-        if (root / name).is_file():
-            spec = importlib.util.spec_from_file_location("vma_textbook", root / name)
-            assert spec is not None
-            assert spec.loader is not None
-            module = sys.modules["vma_textbook"] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            return module
-    raise InputError(f"The implementation to compare with, {name}, is not here: run this in a clone of vma.")
-
-
-class Side:
+class TextbookSide:
     """The textbook implementation of a workload's model, with the same weights, reads and optimiser.
 
     Args:
@@ -52,7 +30,7 @@ class Side:
         layout: torch.memory_format = torch.contiguous_format,
     ) -> None:
         self.work = work
-        self.book: nn.Module = textbook().textbook_of(work.model).to(memory_format=layout)
+        self.book = textbook.textbook_of(work.model).to(memory_format=layout)
         settings = work.trainer.settings
         self.estimator, self.latent_gradient = settings.estimator, settings.latent_gradient
         self.optimisers = build_optimisers(self.book, settings.optimiser)
@@ -78,14 +56,14 @@ class Side:
 def check_equal(work: Workload, *, per_target: bool = False) -> None:
     """Raise an error unless both sides compute the same: in float64 log w and all gradients, in float32 log w."""
     small = work.in_float64(CHECKED_TARGETS)
-    side = Side(small, per_target=per_target)
+    side = TextbookSide(small, per_target=per_target)
     ours, theirs = small.terms(), side.terms()
     difference = max(
         largest_difference(ours, theirs),
         gradient_difference(small.model, side.book, loss_of(side, ours), loss_of(side, theirs)),
     )
     with torch.no_grad():
-        rounded = largest_difference(work.terms(), Side(work, per_target=per_target).terms())
+        rounded = largest_difference(work.terms(), TextbookSide(work, per_target=per_target).terms())
     if not (difference < TOLERANCE and rounded < ROUNDED):
         raise AssertionError(
             f"The sides differ by {difference:.1e} in float64 and by {rounded:.1e} in float32: they do not compute "
@@ -99,17 +77,16 @@ def largest_difference(ours: BoundTerms, theirs: BoundTerms) -> float:
     return float((ours_w - theirs_w).abs().max() / theirs_w.abs().max())
 
 
-def loss_of(side: Side, terms: BoundTerms) -> Tensor:
+def loss_of(side: TextbookSide, terms: BoundTerms) -> Tensor:
     """What a side's update differentiates."""
     return estimate(terms, side.estimator, side.latent_gradient).loss
 
 
-def gradient_difference(model: nn.Module, book: nn.Module, ours: Tensor, theirs: Tensor) -> float:
+def gradient_difference(model: nn.Module, book: textbook.Textbook, ours: Tensor, theirs: Tensor) -> float:
     """The largest difference of a layer's gradient, relative to the largest gradient of all layers."""
     ours.backward()
     theirs.backward()
-    joined: Callable[[dict[str, Tensor]], dict[str, Tensor]] = textbook().weights_of
-    found = joined({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
+    found = textbook.weights_of({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
     expected = {name: p.grad for name, p in book.named_parameters() if p.grad is not None}
     assert found.keys() == expected.keys()
     largest = max(float(g.abs().max()) for g in expected.values())
