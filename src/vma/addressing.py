@@ -20,6 +20,10 @@ BLOCK = 1024  # addresses: a few reads of a large memory are drawn by blocks of 
 class AddressDistribution:
     """A categorical distribution over addresses, p(a) or q(a|x), by its log-probabilities.
 
+    >>> p_a = vma.AddressDistribution.of_scores(torch.zeros(4))
+    >>> p_a.perplexity(), p_a.sample(2).shape
+    (tensor(4.), torch.Size([2]))
+
     Attributes:
         log_probs: log-probability of every address; -inf at masked items.
     """

@@ -10,13 +10,21 @@ from vma.parts import MODELS, SIMILARITIES
 
 
 def build_model(config: ModelConfig | None = None) -> GenerativeModel:
-    """A new model of the configured kind; the default is the paper's for few-shot Omniglot."""
+    """A new model of the configured kind; the default is the paper's for few-shot Omniglot.
+
+    >>> vma.build_model(vma.paper_mlp(model="soft-attention")).image_shape
+    (28, 28)
+    """
     config = config or ModelConfig()
     return MODELS[config.model](config)
 
 
 def build_vma(config: ModelConfig | None = None) -> VMA:
-    """A new model with memory, from the parts that `config` names."""
+    """A new model with memory, from the parts that `config` names.
+
+    >>> vma.build_vma(vma.paper_mlp(learned_items=16)).prior().perplexity()
+    tensor(16., ...)
+    """
     return VMA(*parts_of(config or ModelConfig()))
 
 

@@ -22,6 +22,9 @@ CHANNELS = (1, 3)
 class ModelConfig:
     """A model, in numbers and names; the defaults are the paper's for few-shot Omniglot.
 
+    >>> vma.ModelConfig(height=28, width=28, maps=16).image_shape
+    (28, 28)
+
     Attributes:
         model: `vma`, or a baseline: `vae`, `soft-attention`, `gmn`. Of this, `family`, `similarity` and
             `likelihood`, further names may have been registered (docs/extending.md).
@@ -154,7 +157,11 @@ class ModelConfig:
 
 
 def paper_mlp(**changes: Any) -> ModelConfig:
-    """The paper's network for binarized MNIST: hidden layers of 256 and 128, z of 32."""
+    """The paper's network for binarized MNIST: hidden layers of 256 and 128, z of 32.
+
+    >>> vma.paper_mlp(learned_items=256).item_shape
+    (256,)
+    """
     defaults: dict[str, Any] = {
         "height": 28, "width": 28, "family": "mlp", "hidden": (256, 128), "latent": 32, "ink": 0.13,
     }  # fmt: skip

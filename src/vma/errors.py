@@ -5,7 +5,13 @@ from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """Input that cannot be used; the message names what is wrong and what to do."""
+    """Input that cannot be used; the message names what is wrong and what to do.
+
+    >>> vma.Memory.of(torch.zeros(0, 28, 28))
+    Traceback (most recent call last):
+    ...
+    vma.errors.InputError: The memory is empty: give it at least one item.
+    """
 
 
 class TooFewImages(InputError):

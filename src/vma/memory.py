@@ -21,6 +21,10 @@ class Memory:
     `Memory.of` builds one from raw images and checks them. A memory is a value: growing, shrinking and
     joining give a new one, and no model has to be retrained for it.
 
+    >>> memory = vma.Memory.of(torch.zeros(3, 28, 28), labels=[0, 0, 1])
+    >>> len(memory), len(memory.join(memory)), memory.keep(torch.tensor([2])).labels
+    (3, 6, tensor([1]))
+
     Attributes:
         items: What each address holds: images, or learned vectors.
         labels: Class of each item, if known.
@@ -107,6 +111,11 @@ class KeyedMemory:
     """M with k_a = h(m_a) of every item: what depends on the items alone, computed once and carried along.
 
     Every method of a model that reads takes one in place of a `Memory`; `VMA.keyed` makes it.
+
+    >>> model = vma.build_vma(vma.paper_mlp())
+    >>> keyed = model.keyed(vma.Memory.of(torch.zeros(3, 28, 28)))
+    >>> keyed.keys.shape, model.prior(keyed).perplexity()
+    (torch.Size([3, 128]), tensor(3., ...))
 
     Attributes:
         memory: M.

@@ -31,6 +31,11 @@ AnyMemory = Memory | KeyedMemory | PrecedingImages | None
 class Samples:
     """Draws from p(x|M).
 
+    >>> model = vma.build_vma(vma.paper_mlp())
+    >>> drawn = model.sample(vma.Memory.of(torch.zeros(5, 28, 28)), 3)
+    >>> drawn.images.shape, drawn.addresses.shape
+    (torch.Size([3, 28, 28]), torch.Size([3]))
+
     Attributes:
         addresses: a of each; all 0 for a model without addresses.
         images: x.
@@ -50,6 +55,10 @@ class GenerativeModel(nn.Module, ABC):
 
     A model says what the terms of its bound are (`terms`) and what its decoder makes of draws from its priors
     (`decoded_draws`); bound, gradient and samples follow from these, and are written here once.
+
+    >>> vae = vma.build_model(vma.paper_mlp(model="vae"))
+    >>> vae.bound(torch.zeros(2, 28, 28), samples=10).shape, vae.has_addresses
+    (torch.Size([2]), False)
     """
 
     likelihood: Likelihood
@@ -187,6 +196,13 @@ class VMA(GenerativeModel):
 
     Few-shot: pass a `Memory` of raw items with every call; it may be another one each time. Learned memory:
     leave `memory` out, and the model's own parameter is used.
+
+    >>> model = vma.build_vma(vma.ModelConfig(maps=8))
+    >>> memory = vma.Memory.of(torch.zeros(5, 26, 26))
+    >>> x = torch.zeros(2, 26, 26)
+    >>> model(x, memory, samples=4).loss.backward()
+    >>> model.posterior(x, memory).log_probs.shape, model.bound(x, memory, samples=10).shape
+    (torch.Size([2, 5]), torch.Size([2]))
 
     Args:
         networks: What maps x, m and z, of one family.

@@ -26,6 +26,10 @@ def estimate(
     Terms without an address, such as a VAE's, have no score: then every estimator is the plain gradient of its
     objective, and the surrogate is the objective itself.
 
+    >>> model = vma.build_vma(vma.paper_mlp())
+    >>> terms = model.terms(torch.zeros(2, 28, 28), vma.Memory.of(torch.zeros(5, 28, 28)), samples=4)
+    >>> vma.estimate(terms, "rws").loss.backward()
+
     Args:
         terms: The terms of the bound.
         estimator: One of `ESTIMATORS`, or an `Estimator` of your own.

@@ -14,6 +14,12 @@ from vma.bounds import BoundTerms
 class Estimate:
     """What is reported and what is differentiated.
 
+    >>> model = vma.build_vma(vma.paper_mlp())
+    >>> estimate = model(torch.zeros(2, 28, 28), vma.Memory.of(torch.zeros(5, 28, 28)))
+    >>> estimate.loss.backward()
+    >>> estimate.bound.shape
+    torch.Size([2])
+
     Attributes:
         bound: The bound on log p(x) of each target.
         surrogate: A scalar to be maximised; its gradient estimates the gradient of the mean objective.
@@ -33,6 +39,9 @@ class Estimate:
 @dataclass(frozen=True)
 class Estimator:
     """A gradient estimator.
+
+    >>> vma.ESTIMATORS["vimco"].objective, vma.ESTIMATORS["vimco"].unbiased
+    ('multi-sample', True)
 
     Attributes:
         name: What it is called.

@@ -77,7 +77,13 @@ class TrainedModel:
 
 
 def load(path: str | Path) -> TrainedModel:
-    """The trained model in a run's folder, in that of a quickstart, or in an exported file."""
+    """The trained model in a run's folder, in that of a quickstart, or in an exported file.
+
+    >>> vma.save_model(vma.build_vma(vma.ModelConfig(maps=8)), "characters.safetensors")
+    >>> memory = vma.load("characters.safetensors").remember(np.eye(26), labels="stroke")
+    >>> memory.imagine(4, seed=0).images.shape, memory.recognise(np.eye(26))[0].label
+    (torch.Size([4, 26, 26]), 'stroke')
+    """
     file = model_file(Path(path))
     model = load_model(file)
     if not isinstance(model, VMA) or model.config.learned_items:

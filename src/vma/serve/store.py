@@ -55,11 +55,7 @@ class Contents:
         """With `images` at the end."""
         if len(self.ids) + len(images) > ITEMS:
             raise InputError(f"The memory holds {ITEMS} cards at most: delete some first.")
-        grown = (
-            model.remember(images, labels)
-            if self.images is None
-            else self.images.add(images, labels)
-        )
+        grown = model.remember(images, labels) if self.images is None else self.images.add(images, labels)
         return Contents(self.ids + new_ids(len(images)), grown)
 
     def forget(self, cards: Sequence[str]) -> "Contents":

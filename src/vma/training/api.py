@@ -30,9 +30,11 @@ def train(
 ) -> Run:
     """Train a model, and keep it in a folder.
 
-        run = vma.train("glyphs-fewshot-fast", changes={"updates": 2000, "model.maps": 16})
-        run = vma.train("omniglot-fewshot-4-fast", images, labels, folder="runs/mine")
-        model = vma.load(run.folder)
+    >>> images, labels = np.random.default_rng(0).random((40, 16, 16)), np.repeat(range(10), 4)
+    >>> small = {"updates": 2, "model.maps": 8, "episode.classes": 2, "episode.targets": 2, "episode.shots": 2}
+    >>> run = vma.train("glyphs-fewshot", images, labels, changes={**small, "data.held_out": 4}, quiet=True)
+    >>> vma.load(run.folder).size
+    (16, 16)
 
     Args:
         settings: A preset of `vma presets`, or settings of your own.
@@ -64,6 +66,11 @@ def resume(
     quiet: bool = False,
 ) -> Run:
     """Go on where a run stopped: same settings, same losses as if it had not.
+
+    >>> small = {"updates": 2, "model.maps": 8, "picture_minutes": 0}
+    >>> run = vma.train("glyphs-fewshot", changes=small, quiet=True)
+    >>> vma.resume(run.folder, updates=3, quiet=True) == run
+    True
 
     Args:
         folder: Folder of the run.
@@ -101,6 +108,11 @@ def sleep(
     quiet: bool = False,
 ) -> Run:
     """Let a run sleep: q(a|x) learns from the model's own dreams, and nothing else is changed.
+
+    >>> small = {"updates": 2, "model.maps": 8, "picture_minutes": 0}
+    >>> run = vma.train("glyphs-fewshot", changes=small, quiet=True)
+    >>> vma.sleep(run.folder, updates=1, quiet=True) == run
+    True
 
     Args:
         folder: Folder of the run.
