@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from vma.data import DATASETS, Dataset, load_dataset
-from vma.data.samplers import BatchSampler, Episode, EpisodeSampler, RecallSampler, Sampler, SequenceSampler
-from vma.errors import InputError, TooFewImages, unknown_name
+from vma.data.episodes import Episode, Sampler
+from vma.data.samplers import BatchSampler, EpisodeSampler, RecallSampler, SequenceSampler
+from vma.errors import InputError, TooFewImages
 from vma.memory import Memory
 from vma.runs.settings import TrainSettings
 
@@ -65,9 +67,7 @@ def sizes_asleep(settings: TrainSettings) -> list[TrainSettings]:
 
 def datasets(settings: TrainSettings, data: Path | None) -> tuple[Dataset, Dataset]:
     """(for training, for validation): the data's own validation part, or held-out training classes."""
-    chosen = settings.data
-    if chosen.name not in DATASETS:
-        raise unknown_name("dataset", chosen.name, DATASETS)
+    chosen, parts = settings.data, DATASETS[settings.data.name].parts
 
     def load(part: str) -> Dataset:
         return load_dataset(
@@ -75,7 +75,7 @@ def datasets(settings: TrainSettings, data: Path | None) -> tuple[Dataset, Datas
         )
 
     train = load("train")
-    if "valid" in DATASETS[chosen.name].parts:
+    if "valid" in parts:
         return train, load("valid")
     if train.labels is not None and settings.episode.kind in ("few-shot", "sequence"):
         return train.hold_out_classes(chosen.held_out, settings.seed)
@@ -96,24 +96,17 @@ def hold_out_images(dataset: Dataset, count: int, seed: int) -> tuple[Dataset, D
 def sampler(settings: TrainSettings, dataset: Dataset, seed: int, rank: int, world: int) -> Sampler:
     """The sampler that the episode's settings ask for."""
     episode, binarize = settings.episode, settings.data.stochastic_binarization
-    if episode.kind == "few-shot":
-        return EpisodeSampler(
-            dataset, classes=episode.classes, targets=episode.targets, shots=episode.shots,
-            seed=seed, rank=rank, world=world, stochastic_binarization=binarize,
-        )  # fmt: skip
-    if episode.kind == "recall":
-        return RecallSampler(
-            dataset, memory=episode.shots, targets=episode.targets,
-            seed=seed, rank=rank, world=world, stochastic_binarization=binarize,
-        )  # fmt: skip
-    if episode.kind == "sequence":
-        return SequenceSampler(
-            dataset, sequences=episode.shots, length=episode.targets, classes=episode.classes,
-            seed=seed, rank=rank, world=world, stochastic_binarization=binarize,
-        )  # fmt: skip
-    return BatchSampler(
-        dataset, batch=episode.targets, seed=seed, rank=rank, world=world, stochastic_binarization=binarize
-    )
+    shared: dict[str, Any] = {"seed": seed, "rank": rank, "world": world, "stochastic_binarization": binarize}
+    classes, targets, shots = episode.classes, episode.targets, episode.shots
+    match episode.kind:
+        case "few-shot":
+            return EpisodeSampler(dataset, classes=classes, targets=targets, shots=shots, **shared)
+        case "recall":
+            return RecallSampler(dataset, memory=shots, targets=targets, **shared)
+        case "sequence":
+            return SequenceSampler(dataset, sequences=shots, length=targets, classes=classes, **shared)
+        case "batch":
+            return BatchSampler(dataset, batch=targets, **shared)
 
 
 def for_model(episode: Episode, device: torch.device, length: int = 0) -> tuple[torch.Tensor, Memory | None]:

@@ -11,7 +11,7 @@ from types import FrameType
 import torch
 
 from vma.addressing import class_mass
-from vma.data.samplers import Episode
+from vma.data.episodes import Episode
 from vma.errors import InputError
 from vma.files import write_atomically
 from vma.model import VMA
