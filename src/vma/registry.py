@@ -1,80 +1,84 @@
-"""What can be chosen by name, open to what installed packages and Python code add."""
+"""Parts by name: those of this package, and those that another one adds by an entry point or a call."""
 
+import pkgutil
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from vma.errors import InputError, unknown_name
 
-T = TypeVar("T")
+Part = TypeVar("Part")
 
 
-class Registry(Mapping[str, T]):
-    """Values by name: those known from the start, those registered, and those that installed packages offer.
+class Registry(Mapping[str, Part], Generic[Part]):
+    """A mapping from names to parts, which others may add to without editing this package.
 
-    A package offers a value by an entry point. Entry points are looked up when the names are listed or one is
-    asked for that is not known, and each is imported when its value is asked for.
+    An installed package adds a part by an entry point of the registry's group; a script adds one by `register`.
+    Entry points are looked for when a name is asked for that is not known yet, or when all names are listed; each
+    is imported when its part is asked for.
 
     Args:
-        kind: What the names are names of, for error messages: `dataset`, say.
-        group: The group of entry points: `vma.datasets`, say.
-        known: The values known from the start.
+        kind: What a part is called in an error, such as `similarity`.
+        group: Group of entry points, such as `vma.similarities`.
+        known: The package's own parts. A string `module:name` is imported when it is first asked for.
     """
 
-    def __init__(self, kind: str, group: str, known: dict[str, T]) -> None:
+    def __init__(self, kind: str, group: str, known: Mapping[str, Part | str]) -> None:
         self.kind, self.group = kind, group
-        self.known, self.loaded = dict(known), dict[str, T]()
+        self.parts: dict[str, Part | str] = dict(known)
+        self.entry_points: dict[str, EntryPoint] | None = None
 
-    def __getitem__(self, name: str) -> T:
-        if name in self.known:
-            return self.known[name]
-        if name not in self.offered:
-            raise unknown_name(self.kind, name, self)
-        if name not in self.loaded:
-            self.loaded[name] = load_offered(self.offered[name])
-        return self.loaded[name]
+    def register(self, name: str, part: Part) -> None:
+        """Add a part; a name that is taken is refused."""
+        if name in self:
+            raise InputError(f"There is a {self.kind} called {name!r} already: choose another name.")
+        self.parts[name] = part
 
-    def __iter__(self) -> Iterator[str]:
-        return iter([*self.known, *self.offered])
-
-    def __len__(self) -> int:
-        return len(self.known) + len(self.offered)
+    def __getitem__(self, name: str) -> Part:
+        if name not in self.parts:
+            if name not in self.installed():
+                raise unknown_name(self.kind, name, self)
+            self.parts[name] = load_part(self.installed()[name])
+        part = self.parts[name]
+        if isinstance(part, str):
+            part = self.parts[name] = pkgutil.resolve_name(part)
+        return part
 
     def __contains__(self, name: object) -> bool:
-        return name in self.known or name in self.offered
+        return name in self.parts or name in self.installed()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self.parts, *self.installed())))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of `name`, or `default` where there is none."""
+        """The part called `name`, or `default` where there is none."""
         if name not in self:
             return default
         return self[name]
 
-    def register(self, name: str, value: T) -> None:
-        """Add a value for this process under a name that is not taken."""
-        if name in self:
-            raise InputError(f"The {self.kind} {name!r} exists already: choose another name.")
-        self.known[name] = value
-
-    @cached_property
-    def offered(self) -> dict[str, EntryPoint]:
-        """The entry points of the group by name; a name that is taken is refused."""
-        found: dict[str, EntryPoint] = {}
-        for point in entry_points(group=self.group):
-            if point.name in self.known or point.name in found:
-                raise InputError(
-                    f"The package {package_of(point)} offers the {self.kind} {point.name!r}, which exists "
-                    "already: rename its entry point, or uninstall it."
-                )
-            found[point.name] = point
-        return found
+    def installed(self) -> dict[str, EntryPoint]:
+        """The entry points of the group, by name; one whose name is taken is refused."""
+        if self.entry_points is None:
+            found: dict[str, EntryPoint] = {}
+            for point in entry_points(group=self.group):
+                if point.name in self.parts or point.name in found:
+                    raise InputError(
+                        f"There is a {self.kind} called {point.name!r} already, which the package "
+                        f"{package_of(point)} offers too: rename its entry point, or uninstall it."
+                    )
+                found[point.name] = point
+            self.entry_points = found
+        return self.entry_points
 
 
-def load_offered(point: EntryPoint) -> Any:
-    """The value that an entry point names."""
+def load_part(point: EntryPoint) -> Any:
+    """What an entry point names; one that fails is said with its package and the cause."""
     try:
         return point.load()
-    except Exception as error:
+    except Exception as error:  # whatever the other package's import raises
         cause = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(
             f"The entry point {point.name} = {point.value} of the package {package_of(point)} cannot be loaded "

@@ -24,7 +24,7 @@ def load(part, *, size=16):
     return dataset_of(draw.random((48, size, size)).round(), labels, name="noise", split=part)
 
 def entry():
-    return Entry("random pixels", load)
+    return Entry("random pixels", load=load)
 """
 
 
@@ -107,7 +107,7 @@ def test_a_loader_gets_the_options_that_it_names() -> None:
         return made(part)
 
     for load in (one_size, some, all_of_them):
-        register_dataset(load.__name__, Entry("notes its options", load, sizes=(8, 9)))
+        register_dataset(load.__name__, Entry("notes its options", load=load, sizes=(8, 9)))
         load_dataset(load.__name__, size=8, data="x", download=False)
         load_dataset(load.__name__)
     given = {"size": 8, "data": Path("x"), "download": False}
@@ -115,14 +115,14 @@ def test_a_loader_gets_the_options_that_it_names() -> None:
 
 
 def test_a_registered_dataset() -> None:
-    register_dataset("made", Entry("made up", made, parts=("train", "valid", "test")))
+    register_dataset("made", Entry("made up", ("train", "valid", "test"), load=made))
     assert len(load_dataset("made", "valid")) == 10
     with pytest.raises(InputError, match="made has images of only one size: leave size out"):
         load_dataset("made", size=3)
-    with pytest.raises(InputError, match="The dataset 'made' exists already"):
-        register_dataset("made", Entry("again", made))
-    with pytest.raises(InputError, match="The dataset 'omniglot' exists already"):
-        register_dataset("omniglot", Entry("another", made))
+    with pytest.raises(InputError, match="There is a dataset called 'made' already"):
+        register_dataset("made", Entry("again", load=made))
+    with pytest.raises(InputError, match="There is a dataset called 'omniglot' already"):
+        register_dataset("omniglot", Entry("another", load=made))
 
 
 def test_what_is_no_dataset_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,12 +130,12 @@ def test_what_is_no_dataset_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         as_entry("odd", 3)
     with pytest.raises(InputError, match=r"makes the dataset 'odd' failed \(ZeroDivisionError"):
         register_dataset("odd", lambda: 1 // 0)  # type: ignore[arg-type, return-value]
-    register_dataset("odd", Entry("returns a list", lambda part: []))  # type: ignore[arg-type, return-value]
+    register_dataset("odd", Entry("returns a list", load=lambda part: []))  # type: ignore[arg-type, return-value]
     with pytest.raises(InputError, match="The loader of odd returned a list"):
         load_dataset("odd")
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     floats = Dataset("grey", "train", np.zeros((2, 3, 3)), None, (), "")
-    register_dataset("grey", Entry("floats", lambda part: floats))
+    register_dataset("grey", Entry("floats", load=lambda part: floats))
     with pytest.raises(InputError, match=r"images of float64, not uint8: use vma\.data\.dataset_of"):
         load_dataset("grey")
 

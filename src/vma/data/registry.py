@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,10 @@ class Entry:
 
     Attributes:
         summary: One line.
+        parts: Names of its parts.
         load: A function of the part, and of those options of `load_dataset` that it has parameters for, by
             name: `size`, `split`, `data` (as a Path), `download`, `folder`, `glyphs`. An option that is None is
             left to the function's default.
-        parts: Names of its parts.
         sizes: Sides of its images; the first is the default. Empty where `load` takes any size, or none at all.
         splits: Ways to divide its classes; the first is the default.
         files: The files it is read from.
@@ -38,8 +38,9 @@ class Entry:
     """
 
     summary: str
-    load: Callable[..., Dataset]
     parts: tuple[str, ...] = ("train", "test")
+    _: KW_ONLY
+    load: Callable[..., Dataset]
     sizes: tuple[int, ...] = ()
     splits: tuple[str, ...] = ()
     files: tuple[Source, ...] = ()
@@ -79,55 +80,52 @@ def as_entry(name: str, value: Any) -> Entry:
     return entry
 
 
+THREE_PARTS = ("train", "valid", "test")
 DATASETS = Datasets(
     "dataset",
     "vma.datasets",
     {
-        "glyphs": Entry("invented characters, no file needed", load_glyphs),
+        "glyphs": Entry("invented characters, no file needed", load=load_glyphs),
         "omniglot": Entry(
             "1623 characters by 20 hands, 26×26",
-            load_omniglot,
+            load=load_omniglot,
             sizes=(26, 28, 105),
             splits=("45-5", "background-evaluation"),
             files=(BACKGROUND.source, EVALUATION.source),
         ),
         "omniglot-gmn": Entry(
             "GMN's binary Omniglot, 28×28",
-            load_gmn,
+            load=load_gmn,
             sizes=(28,),
             splits=("background-evaluation",),
             files=tuple(file.source for file in FILES.values()),
         ),
         "omniglot28": Entry(
-            "Burda's grey Omniglot, 28×28",
-            load_omniglot28,
-            parts=("train", "valid", "test"),
-            sizes=(28,),
-            files=(CHARDATA,),
+            "Burda's grey Omniglot, 28×28", THREE_PARTS, load=load_omniglot28, sizes=(28,), files=(CHARDATA,)
         ),
         "omniglot28-stand-in": Entry(
             "stand-in for omniglot28",
-            load_stand_in,
-            parts=("train", "valid", "test"),
+            THREE_PARTS,
+            load=load_stand_in,
             sizes=(28,),
             files=(BACKGROUND.source, EVALUATION.source),
         ),
         "binarized-mnist": Entry(
             "Larochelle and Murray's fixed bits",
-            load_binarized_mnist,
-            parts=("train", "valid", "test"),
+            THREE_PARTS,
+            load=load_binarized_mnist,
             sizes=(28,),
             files=tuple(AMAT.values()),
             instead=NPZ,
         ),
         "mnist": Entry(
             "handwritten digits, grey",
-            load_mnist,
+            load=load_mnist,
             sizes=(28,),
             files=tuple(file for pair in IDX.values() for file in pair),
         ),
         "folder": Entry(
-            "your own images, class/name.png", load_folder, parts=("all", "train", "test"), yours=True
+            "your own images, class/name.png", ("all", "train", "test"), load=load_folder, yours=True
         ),
     },
 )
