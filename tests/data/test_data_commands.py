@@ -1,5 +1,6 @@
 """`vma data list | show | verify | fetch`, and the loader by name."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,13 @@ def test_sheet_of_images_without_labels_and_of_odd_sizes() -> None:
     assert wide.size[1] == contact_sheet(make_dataset([9, 9]), rows=2, columns=5).size[1]
     with pytest.raises(InputError, match="at least one row"):
         contact_sheet(data, rows=0)
+
+
+def test_sheet_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = make_dataset([9, 9])
+    usual = contact_sheet(data, rows=2, columns=5)
+    monkeypatch.setattr(sys.modules["vma.data.contact_sheet"], "find_spec", lambda name: None)
+    assert contact_sheet(data, rows=2, columns=5).size[1] == usual.size[1]
 
 
 def test_verify_glyphs(capsys: pytest.CaptureFixture[str]) -> None:

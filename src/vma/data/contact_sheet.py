@@ -1,5 +1,6 @@
 """A contact sheet: one row of images for each class, on paper."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -37,11 +38,14 @@ def contact_sheet(dataset: Dataset, *, rows: int = 12, columns: int = 20, seed: 
     return sheet
 
 
-def load_font(size: int) -> ImageFont.FreeTypeFont:
-    """DejaVu Sans, which comes with matplotlib and knows many alphabets."""
-    import matplotlib  # here, since it takes longer to import than all the rest
-
-    return ImageFont.truetype(Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSans.ttf", size)
+def load_font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    """DejaVu Sans, which knows many alphabets and comes with matplotlib; without that, Pillow's own font."""
+    package = find_spec("matplotlib")
+    if package is not None and package.origin is not None:
+        path = Path(package.origin).parent / "mpl-data/fonts/ttf/DejaVuSans.ttf"
+        if path.is_file():
+            return ImageFont.truetype(path, size)
+    return ImageFont.load_default(size)
 
 
 def choose_images(dataset: Dataset, rows: int, columns: int, seed: int) -> list[Int[np.ndarray, "row"]]:
