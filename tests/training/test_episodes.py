@@ -40,13 +40,13 @@ def test_the_gradient_is_the_mean_over_episodes() -> None:
     one, three = awake(1), awake(3)
     alone = torch.stack([gradient(one, range(number, number + 1)) for number in range(3)])
     assert not alone[0].allclose(alone[1])
-    torch.testing.assert_close(gradient(three, three.episodes(0)), alone.mean(0), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(gradient(three, three.numbers(0)), alone.mean(0), rtol=1e-9, atol=1e-12)
 
 
 def test_every_episode_is_seen_once() -> None:
     one = awake(3)
-    assert list(one.episodes(0)) == [0, 1, 2]
-    assert list(one.episodes(5)) == [15, 16, 17]
+    assert list(one.numbers(0)) == [0, 1, 2]
+    assert list(one.numbers(5)) == [15, 16, 17]
 
 
 def test_metrics_are_means_over_episodes() -> None:

@@ -121,9 +121,9 @@ class Awake(Phase):
         with torch.autocast(here.device.type, dtype=torch.bfloat16, enabled=mixed):
             estimate, recognised = self.objective(x, memory, source, dreams, settings.blind.share(done))
         self.means = partial(means_of_terms, estimate)
-        loss = (
-            estimate.loss if recognised is None else estimate.loss + settings.sleep.beside * recognised.loss
-        )
+        loss = max(1, settings.length) * estimate.loss  # of a sequence, the sum over its images
+        if recognised is not None:
+            loss = loss + settings.sleep.beside * recognised.loss
         check_finite(loss, self.means)
         (loss / settings.episode.episodes).backward()
         beside = [dream_means(recognised)] if settings.sleep.beside else []
