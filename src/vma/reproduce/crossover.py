@@ -11,8 +11,8 @@ from vma.bench.timing import Clock
 from vma.bench.workload import few_shot_preset
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.resumable import Row as PartRow
+from vma.plotting.experiments.crossover import crossover_figure
 from vma.reproduce.experiment import Ask, Experiment, Scale
-from vma.reproduce.figures.crossover import crossover_figure
 from vma.reproduce.rows import Answer, Answers, Row, row
 
 SIZES = (8, 16, 32, 48, 64, 96, 128, 256, 512, 1024)
