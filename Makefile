@@ -30,9 +30,15 @@ browser:
 	echo "There is no Chromium and none could be installed: the tests of the page are skipped, or fail where CI is set."
 
 test: lint types browser
-	$(BIN)/python -m pytest --numprocesses 2 --jaxtyping-packages=vma,beartype.beartype
+	$(BIN)/python -m pytest --numprocesses 2 --jaxtyping-packages=vma,benchmarks.speed,beartype.beartype
 
-quickstart: install
+# What the quickstart needs, without the tools of developers.
+$(VENV)/installed-quickstart: pyproject.toml constraints.txt
+	[ -e $(VENV)/installed ] || { $(PYTHON) -m venv $(VENV) && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fast,plots]'; }
+	touch $@
+
+quickstart: $(VENV)/installed-quickstart
 	$(BIN)/vma quickstart
 
 clean:

@@ -19,6 +19,7 @@ import tyro
 from benchmarks import shared_runs
 from benchmarks.sleep_study import CPU, FAR, accuracy
 from vma.bounds import decomposition, multi_sample_bound
+from vma.build import build_vma
 from vma.data.dataset import Dataset
 from vma.data.samplers import EpisodeSampler
 from vma.evaluation.classification import class_log_likelihood, trial_draw
@@ -96,7 +97,7 @@ def run(way: str, seed: int, options: Options) -> Row:
     _, held_out = datasets(replace(settings, seed=0), options.data)
     streams = open_episodes(replace(settings, seed=0), options.data)
     torch.manual_seed(seed)
-    phase = Awake(VMA(settings.model), settings, streams, Processes(0, 1, CPU))
+    phase = Awake(build_vma(settings.model), settings, streams, Processes(0, 1, CPU))
     began = time.process_time()
     for update in range(options.updates):
         phase.step(seed * FAR + update, update, update / options.updates)

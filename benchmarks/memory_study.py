@@ -16,6 +16,7 @@ import tyro
 
 from benchmarks import shared_runs
 from benchmarks.shared_runs import Row
+from vma.build import build_vma
 from vma.data.dataset import Dataset
 from vma.evaluation.episodes import NllOptions, nll
 from vma.evaluation.trained_run import TrainedRun
@@ -100,7 +101,7 @@ def run(way: str, seed: int, options: Options) -> Row:
     settings = chosen.settings(options.updates, seed)
     digits, held_out = datasets(settings, options.data)
     torch.manual_seed(seed)
-    model = VMA(settings.model)
+    model = build_vma(settings.model)
     assert model.learned_memory is not None
     model.learned_memory.items.data.mul_(chosen.deviation / START)
     if chosen.mean_digit:

@@ -1,23 +1,24 @@
-"""The tables of docs/performance.md, from the JSON of `vma bench`.
+"""The tables of docs/performance.md, from the JSON of `python -m benchmarks.speed`.
 
-vma bench step --json | tail -n 1 > results/bench-step-64.json    # and so on, see the page
+python -m benchmarks.speed step --json | tail -n 1 > results/bench-step-64.json    # and so on, see the page
 python -m benchmarks.performance_page
 """
 
 import json
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from vma.bench.evaluate import least_and_most
-from vma.bench.machine import described
-from vma.bench.report import seconds, size
+from benchmarks.speed.evaluate import least_and_most
+from benchmarks.speed.report import described, seconds, size
 from vma.files import write_atomically
 
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs/performance.md", ROOT / "results"
 BEGIN, END = "<!-- tables: python -m benchmarks.performance_page -->", "<!-- end of tables -->"
 Result = dict[str, Any]
+WIDTH = 100  # of a line of text
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -26,11 +27,17 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def wrapped(text: str) -> str:
+    """A paragraph, or an item of a list, in lines of at most 100 characters."""
+    after = "  " if text.startswith("- ") else ""
+    return textwrap.fill(text, WIDTH, subsequent_indent=after, break_long_words=False, break_on_hyphens=False)
+
+
 def machine(found: Result) -> str:
     """One line on where and how a result was measured."""
     settings = found["settings"]
     clock = "" if settings["clock"] == "wall" else ", processor time on a machine in use"
-    return f"{described(found['machine'])}; medians of {settings['repeats']} rounds{clock}."
+    return wrapped(f"{described(found['machine'])}; medians of {settings['repeats']} rounds{clock}.")
 
 
 def step(found: Result) -> str:
@@ -57,7 +64,7 @@ def step(found: Result) -> str:
         f"{found['unique_items']} items among {found['reads']} reads."
     )
     head = ("one update", "time", "slower than vma", "GFLOP", "share of the matrix product's rate")
-    return f"{text}\n\n{markdown(head, rows)}"
+    return f"{wrapped(text)}\n\n{markdown(head, rows)}"
 
 
 def evaluate(found: Result) -> str:
@@ -79,13 +86,13 @@ def evaluate(found: Result) -> str:
         "different pairs",
     )  # fmt: skip
     text = f"K = {settings['samples']}, {settings['targets']} targets, {settings['maps']} maps."
-    return f"{text}\n\n{markdown(head, rows)}"
+    return f"{wrapped(text)}\n\n{markdown(head, rows)}"
 
 
 def in_order(found: Result) -> str:
     """What an update costs with pixels that know their neighbours."""
     settings, spent = found["settings"], found["seconds"]
-    return (
+    return wrapped(
         f"`{settings['preset']}`, {settings['maps']} maps: {seconds(spent['vma, in reading order'])} beside "
         f"{seconds(spent['vma'])} with independent pixels, **{found['reading_order_cost']:.2f} times** as long."
     )
@@ -100,7 +107,7 @@ def drawing(found: Result) -> str:
         f"**{found['milliseconds']:.0f} ms**, **{found['speedup_vs_naive']:.0f} times** faster than the whole "
         "network for every pixel."
     )
-    return f"{text}\n\n{markdown(('drawing', 'time'), rows)}"
+    return f"{wrapped(text)}\n\n{markdown(('drawing', 'time'), rows)}"
 
 
 def attention(found: Result) -> str:
@@ -116,7 +123,7 @@ def attention(found: Result) -> str:
     lines += [growth(name, costs) for name, costs in found["growth"].items()]
     settings = found["settings"]
     text = f"Seconds of one update, {settings['maps']} maps, {settings['targets']} targets, VMA with K = 4."
-    return f"{text}\n\n{markdown(head, rows)}\n\n" + "\n".join(lines)
+    return f"{wrapped(text)}\n\n{markdown(head, rows)}\n\n" + "\n".join(wrapped(line) for line in lines)
 
 
 def growth(name: str, costs: dict[str, float]) -> str:
@@ -152,13 +159,13 @@ def addressing(found: Result) -> str:
         f"{value:.2f} for {batch} at a time" for batch, value in found["growth_exponent"].items() if value
     )
     text = f"Keys are read at {size(found['bytes_per_second'])}/s. Time grows as |M| to the power {growing}."
-    return f"{markdown(head, rows)}\n\n{text}"
+    return f"{markdown(head, rows)}\n\n{wrapped(text)}"
 
 
 def data(found: Result) -> str:
     """Episodes and glyphs."""
     settings = found["settings"]
-    return (
+    return wrapped(
         f"{found['episodes_per_second']:,.0f} episodes of {settings['targets']} targets and {settings['memory']} "
         f"items a second, as tensors; {found['glyphs_per_second']:,.0f} glyphs drawn a second."
     )

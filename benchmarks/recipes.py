@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import torch
 import tyro
 
-from vma.bench.machine import threads
+from benchmarks.speed.measuring import using_threads
 from vma.files import write_atomically
 from vma.runs.folder import Run
 from vma.runs.presets import PRESETS
@@ -173,7 +173,7 @@ def main(options: Options) -> None:
     wanted = [(name, seed) for seed in options.seeds for name in options.only or RECIPES]
     for name, seed in wanted[options.part :: options.parts]:
         if (name, seed) not in done:
-            with threads(1):
+            with using_threads(1):
                 rows.append(run(name, seed, options))
             write(options.path, rows)
             print({key: rows[-1][key] for key in ("recipe", "seed", "updates", "valid_nll")}, flush=True)

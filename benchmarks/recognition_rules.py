@@ -24,7 +24,6 @@ from vma.data.dataset import Dataset
 from vma.data.samplers import EpisodeSampler
 from vma.evaluation.calibration import LEAST, of_forecasts
 from vma.fewshot import TrainedModel, load
-from vma.fewshot.keyed import KeyedMemory
 from vma.fewshot.recognition import FEW, Rule, log_likelihoods
 from vma.files import write_atomically
 
@@ -47,12 +46,12 @@ def ask(model: TrainedModel, data: Dataset, ways: int, shots: int) -> dict[str, 
     said: list[list[dict[str, Any]]] = [[] for _ in RULES]
     for step in range(-(-TARGETS // ways)):
         episode = sampler.episode(step).tensors()
-        keyed = KeyedMemory.of(model.model, episode.memory)
-        log_q = keyed.posterior(episode.targets).log_probs
+        keyed = model.model.remember(episode.memory)
+        log_q = model.model.posterior(episode.targets, keyed).log_probs
         best, proposed = log_q.topk(min(FEW, len(keyed)))
         noise = torch.Generator().manual_seed(step)
-        log_p = keyed.prior().log_probs[proposed]
-        log_p = log_p + log_likelihoods(keyed, episode.targets, SAMPLES, noise, proposed)
+        log_p = model.model.prior(keyed).log_probs[proposed]
+        log_p = log_p + log_likelihoods(model.model, keyed, episode.targets, SAMPLES, noise, proposed)
         for rule, forecasts in zip(RULES, said, strict=True):
             shares = log_q.scatter(1, proposed, rule.pool(best, log_p)).exp().double()
             sharp = rule.sharpen(shares, episode.memory_labels.tolist())

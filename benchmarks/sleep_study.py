@@ -25,6 +25,7 @@ from torch import Tensor
 
 from vma.addressing import class_mass
 from vma.bounds import BoundTerms, log_mean_exp
+from vma.build import parts_of
 from vma.data.dataset import Dataset
 from vma.data.samplers import EpisodeSampler
 from vma.evaluation.classification import ClassifyOptions
@@ -160,7 +161,7 @@ def run(kind: str, name: str, seed: int, options: Options) -> Row:
 def accuracy(model: VMA, data: Dataset) -> Row:
     """Share of right answers by q(a|x) in each task, and the right class's mass with all classes × 4."""
     images = torch.from_numpy(data.images).float() / 255
-    keys = model.addressing.keys(Memory(images))
+    keys = model.addressing.keyed(Memory(images)).keys
     query = model.addressing.query or model.addressing.key
     queries = torch.cat([query(part) for part in images.split(256)])
     draw, by_class = (
@@ -228,12 +229,11 @@ class TwoEach(VMA):
         """Terms of the addresses, whose log p(x|m,z) holds all that depends on z."""
         if not torch.is_grad_enabled():
             return super().terms(x, memory, samples, **how)
-        x, memory, source = self.targets(x), self.memory(memory), how["generator"]
-        keys = self.addressing.keys(memory)
-        p_a, q_a = self.addressing.prior(memory, keys), self.addressing.posterior(x, memory, keys)
+        x, keyed, source = self.targets(x), self.keyed(memory), how["generator"]
+        memory, p_a, q_a = keyed.memory, self.addressing.prior(keyed), self.addressing.posterior(x, keyed)
         a = q_a.sample(samples // 2, source)
         twice = independent(a.repeat_interleave(2, dim=1))
-        noise = torch.randn((*twice.addresses.shape, self.config.latent), generator=source)
+        noise = torch.randn((*twice.addresses.shape, self.latent), generator=source)
         both = self.terms_at(x, memory, p_a, q_a, twice, noise)
         log_p_x = log_mean_exp((both.log_p_z + both.log_p_x - both.log_q_z).unflatten(1, (-1, 2)))
         none, reads = torch.zeros_like(log_p_x), independent(a)
@@ -246,7 +246,7 @@ class TwoEach(VMA):
 def variant(settings: TrainSettings) -> VMA:
     """The model, with the reads that the way is named for."""
     kinds: dict[str, type[VMA]] = {"shared-noise": SharedNoise, "two-z": TwoEach}
-    return kinds.get(settings.preset, VMA)(settings.model)
+    return kinds.get(settings.preset, VMA)(*parts_of(settings.model))
 
 
 FIGURES = (*(f"{ways}-way {shots}-shot" for ways, shots in TASKS), "own_class_mass", "own_class_first", "nll")

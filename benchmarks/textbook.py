@@ -1,4 +1,4 @@
-"""The model of the paper as one would write it down: what `vma bench` compares with.
+"""The model of the paper as one would write it down: what `benchmarks.speed` compares with.
 
 Every read (target, address) is a row of one batch of B·K rows. Each row has its own pyramid of m, its own pyramid
 of [x, m], and a decoder that convolves concatenations [h, skip]; nothing is shared between rows. The keys are

@@ -1,4 +1,4 @@
-"""How many reads of a trained model differ, which is what `vma bench` imitates; also the entropy of its q(a|x).
+"""How many reads of a trained model differ, which `benchmarks.speed` imitates; also the entropy of its q(a|x).
 
     python -m benchmarks.trained_addresses RUN results/trained-addresses.json
 

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from tests.oracles import distributions, episode, reference_terms
-from vma import VMA, ModelConfig
+from vma import ModelConfig
 from vma.bounds import BoundTerms
+from vma.build import build_vma
 from vma.kernels import compiled
 from vma.reads import independent
 
@@ -32,7 +33,7 @@ def terms_of_many_reads(
 ) -> tuple[BoundTerms, BoundTerms]:
     """The terms of 3 targets with 40 reads each, which are many here, in chunks of 50; and the reference's."""
     monkeypatch.setattr(compiled, "MANY", 3 * 40)
-    model = VMA(config)
+    model = build_vma(config)
     x, memory = episode(config, 3, 4)
     chosen, p_a, q_a = distributions(model, x, memory)
     reads, noise = independent(q_a, 40, chosen), torch.randn(3, 40, config.latent)

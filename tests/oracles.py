@@ -11,9 +11,9 @@ from torch import Tensor
 
 from vma import VMA, AddressDistribution, BoundTerms, Memory, ModelConfig, multi_sample_bound
 from vma.estimators import Estimate
-from vma.estimators.without_replacement import log_mass_of_set
 from vma.latents import DiagonalGaussian
 from vma.reads import Reads
+from vma.subsets import log_mass_of_set
 
 # All stochastic tests together fail by chance about once in a million runs.
 FAILURE_RATE = 1e-6

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracles import LEVEL, SIGMAS, bits, chi_square_p_value, episode, exact_log_marginal, small_mlp
-from vma import VMA, AddressDistribution, Memory, addressing, multi_sample_bound
+from vma import AddressDistribution, Memory, addressing, multi_sample_bound
+from vma.build import build_vma
+from vma.parts import SIMILARITIES
 from vma.reads import Reads, stratified, without_replacement
-from vma.similarity import SIMILARITIES
 
 SIMILARITY = {
     "normalized-key": lambda e, q: e @ q / e.norm(dim=-1),
@@ -42,14 +43,14 @@ def test_a_zero_key_or_query_gives_no_nan(name: str) -> None:
 @pytest.mark.parametrize("prior", ["learned", "flat"])
 @pytest.mark.parametrize("name", list(SIMILARITIES))
 def test_probabilities_sum_to_one(name: str, prior: str) -> None:
-    model = VMA(small_mlp(similarity=name, prior=prior))
+    model = build_vma(small_mlp(similarity=name, prior=prior))
     x, memory = episode(model.config, 5, 9)
     torch.testing.assert_close(model.posterior(x, memory).log_probs.exp().sum(-1), torch.ones(5))
     torch.testing.assert_close(model.prior(memory).log_probs.exp().sum(), torch.ones(()))
 
 
 def test_the_learned_prior_starts_flat_and_shares_the_keys() -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     _, memory = episode(model.config, 1, 6)
     torch.testing.assert_close(model.prior(memory).log_probs, torch.full((6,), -math.log(6)))
     with torch.no_grad():
@@ -60,11 +61,11 @@ def test_the_learned_prior_starts_flat_and_shares_the_keys() -> None:
 
 
 def test_tied_networks_embed_alike() -> None:
-    model = VMA(small_mlp(tied=True))
+    model = build_vma(small_mlp(tied=True))
     assert model.addressing.query is None
     x, _ = episode(model.config, 3, 3)
     assert model.posterior(x, Memory.of(x)).log_probs.argmax(-1).shape == (3,)
-    untied = VMA(small_mlp())
+    untied = build_vma(small_mlp())
     names = {n for n, _ in untied.named_parameters()} - {n for n, _ in model.named_parameters()}
     assert all(name.startswith("addressing.query.") for name in names)
     assert names
@@ -197,7 +198,7 @@ def test_a_distribution_that_is_not_a_number_still_gives_addresses() -> None:
 @given(st.integers(0, 2**31), st.integers(1, 7), st.booleans())
 def test_permuting_the_memory_permutes_q_and_keeps_the_bound(seed: int, items: int, masked: bool) -> None:
     torch.manual_seed(seed)
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     x, raw = episode(model.config, 3, items)
     mask = torch.rand(items) < 0.7
     mask[0] = True
@@ -221,7 +222,7 @@ def test_permuting_the_memory_permutes_q_and_keeps_the_bound(seed: int, items: i
 @given(st.integers(0, 2**31), st.integers(2, 6))
 def test_masked_items_have_no_mass_and_no_influence(seed: int, items: int) -> None:
     torch.manual_seed(seed)
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     x, raw = episode(model.config, 2, items)
     mask = torch.rand(items) < 0.5
     mask[seed % items] = True
@@ -239,7 +240,7 @@ def test_masked_items_have_no_mass_and_no_influence(seed: int, items: int) -> No
 
 
 def test_memory_is_swapped_and_resized_without_retraining() -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     x, memory = episode(model.config, 2, 3)
     for items in (1, 3, 50):
         other = Memory.of(bits(items, 4, 4))
@@ -253,7 +254,7 @@ def test_memory_is_swapped_and_resized_without_retraining() -> None:
 
 
 def test_samples_come_from_the_prior_over_addresses() -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     _, memory = episode(model.config, 1, 4)
     with torch.no_grad():
         model.addressing.prior_query.copy_(torch.randn(6))
@@ -270,7 +271,7 @@ def test_samples_come_from_the_prior_over_addresses() -> None:
 
 def test_sampled_images_have_the_model_probability() -> None:
     """The share of a pixel pattern among samples is exp(log p(x|M)) of the exact marginal."""
-    model = VMA(small_mlp(height=1, width=2))
+    model = build_vma(small_mlp(height=1, width=2))
     memory = Memory.of(bits(3, 1, 2))
     patterns = torch.tensor([[[0.0, 0.0]], [[0.0, 1.0]], [[1.0, 0.0]], [[1.0, 1.0]]])
     wanted = exact_log_marginal(model, patterns, memory).exp()

@@ -16,9 +16,10 @@ from tests.oracles import (
     small_mlp,
     tuples,
 )
-from vma import VMA, AddressDistribution, BoundTerms, Memory, decomposition, effective_sample_size, elbo
+from vma import AddressDistribution, BoundTerms, Memory, decomposition, effective_sample_size, elbo
 from vma import multi_sample_bound as bound_of
 from vma.bounds import log_mean_exp
+from vma.build import build_vma
 from vma.latents import DiagonalGaussian
 from vma.likelihoods.bernoulli import bernoulli_log_prob
 from vma.reads import all_addresses, draw, independent
@@ -69,7 +70,7 @@ def test_bounds_are_ordered_away_from_it() -> None:
 def test_elbo_below_multi_sample_below_exact() -> None:
     """On a model of networks, with log p(x|M) by enumeration and quadrature."""
     config = small_mlp()
-    model = VMA(config)
+    model = build_vma(config)
     with torch.no_grad():  # make z matter, so that the gaps are larger than the noise
         for name, parameter in model.networks.named_parameters():
             if "decoder" in name or "prior" in name:
@@ -94,7 +95,7 @@ def test_elbo_below_multi_sample_below_exact() -> None:
 def test_exact_bound_sums_over_addresses() -> None:
     """With z by quadrature at each address, the sum over a is log p(x|M) as far as the quadrature goes."""
     config = small_mlp(latent=1)
-    model = VMA(config)
+    model = build_vma(config)
     x, memory = episode(config, 1, 3)
     chosen, p_a, q_a = distributions(model, x, memory)
     points, log_weights = quadrature(4001, 1)
@@ -107,7 +108,7 @@ def test_exact_bound_sums_over_addresses() -> None:
 
 
 def test_exact_bound_is_close_with_many_z() -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     x, memory = episode(model.config, 3, 4)
     exact = exact_log_marginal(model, x, memory)
     torch.testing.assert_close(model.exact_bound(x, memory, 4000), exact, rtol=0, atol=0.02)
@@ -125,7 +126,7 @@ def test_multi_sample_bound_is_the_log_of_the_mean_weight() -> None:
 
 def test_decomposition_adds_up_to_the_elbo() -> None:
     """With every address read, reconstruction − KL_a − KL_z is the ELBO, up to the sampling of z."""
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     x, memory = episode(model.config, 2, 3)
     with torch.no_grad():
         terms = model.terms(x, memory, 20_000, sampling="all")
@@ -178,7 +179,7 @@ def test_every_sampling_estimates_expectations_under_q_without_bias(sampling: st
 def test_mixed_precision_keeps_the_bound(kind: str, gradient: bool) -> None:
     """Networks in bfloat16, sums and similarities in float32: the bound is off by the networks' rounding alone."""
     torch.set_default_dtype(torch.float32)
-    model = VMA(small_mlp(height=12, width=12) if kind == "mlp" else small_convolutional(style=kind))
+    model = build_vma(small_mlp(height=12, width=12) if kind == "mlp" else small_convolutional(style=kind))
     x, memory = episode(model.config, 4, 5)
     x = x.float()
     logits = 12 * (2 * x - 1) + torch.randn(x.shape)

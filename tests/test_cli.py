@@ -38,7 +38,7 @@ def test_an_unknown_command_names_the_nearest() -> None:
         run(["inf"])
 
 
-@pytest.mark.parametrize("arguments", [["data"], ["bench", "--help"]])
+@pytest.mark.parametrize("arguments", [["data"], ["data", "--help"]])
 def test_a_group_of_commands_lists_its_own(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     run(arguments)
     shown = [line.split("  ")[1] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
@@ -50,6 +50,12 @@ def test_an_unknown_command_of_a_group_is_told_that_group() -> None:
         InputError, match=r"Unknown command 'data sho': choose one of data list, .*'data show'"
     ):
         run(["data", "sho"])
+
+
+@pytest.mark.parametrize("arguments", [["bench"], ["bench", "--help"], ["bench", "step", "--maps", "64"]])
+def test_benchmarks_are_in_the_repository(arguments: list[str]) -> None:
+    with pytest.raises(InputError, match=r"git clone.*python -m benchmarks\.speed step --maps 64"):
+        run(arguments)
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))

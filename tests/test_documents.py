@@ -1,23 +1,30 @@
 """Numbers in the documents are those of the JSON behind them."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 
 import pytest
+
 from benchmarks.campaign import PLAN
 from benchmarks.likelihood_study import table as likelihood_table
 from benchmarks.memory_study import table as memory_table
 from benchmarks.recipes import RECIPES, table
 from benchmarks.sleep_study import table as sleep_table
-
-from vma.bench.workload import TRAINED_ITEMS, TRAINED_PAIRS, TRAINED_READS, trained_pairs
 from vma.commands.training import parse_start
 from vma.reproduce.page import contents, render
+from vma.reproduce.sharp_addresses import TRAINED_ITEMS, TRAINED_PAIRS, TRAINED_READS, trained_pairs
 from vma.reproduce.verdicts import read_verdicts
 from vma.runs.presets import PRESETS
 
 ROOT = Path(__file__).parents[1]
+NOTES = sorted((ROOT / "docs/lab-notes").glob("[a-z]*.md"))  # all but the index, README.md
+
+
+def lab_notes() -> str:
+    """All files of docs/lab-notes but the index, one after the other."""
+    return "\n".join(path.read_text() for path in NOTES)
 
 
 def shown(value: float) -> str:
@@ -45,13 +52,13 @@ def test_the_readme_states_what_the_quickstart_measured() -> None:
 def test_the_documents_state_what_omniglot_gave() -> None:
     found = json.loads((ROOT / "results/omniglot-fewshot-4-fast-test.json").read_text())["models"][0]
     assert found["updates"] == 6000
-    notes = (ROOT / "docs/lab-notes.md").read_text()
+    notes = lab_notes()
     for row in found["rows"]:
         assert f"{row['nll']:.1f} ± {row['error']:.1f}" in notes.replace("\n", " ")
 
 
 def test_the_documents_state_what_an_hour_and_a_half_gave() -> None:
-    notes, text = ((ROOT / name).read_text() for name in ("docs/lab-notes.md", "README.md"))
+    notes, text = lab_notes(), (ROOT / "README.md").read_text()
     curve = json.loads((ROOT / "results/omniglot-long.json").read_text())["curve"]
     for row in curve:
         assert f"| {row['update']} | {row['nll']:.1f} | {row['kl_a']:.2f} | {row['kl_z']:.1f} |" in notes
@@ -80,7 +87,7 @@ def plus_minus(mean: dict[str, float], digits: int = 1) -> str:
 
 
 def test_the_lab_notes_state_what_the_baselines_gave() -> None:
-    notes = (ROOT / "docs/lab-notes.md").read_text()
+    notes = lab_notes()
     for file, updates in (("baseline-check", 1200), ("baseline-check-3000", 3000)):
         models = json.loads((ROOT / f"results/{file}.json").read_text())["models"]
         for model in models:
@@ -103,7 +110,7 @@ def test_baselines_are_ranked_as_the_paper_says() -> None:
 
 
 def test_the_lab_notes_state_what_the_adaptive_bound_gains() -> None:
-    notes = (ROOT / "docs/lab-notes.md").read_text()
+    notes = lab_notes()
     for row in json.loads((ROOT / "results/tighter-bound.json").read_text())["rows"]:
         assert f"| {row['samples']} |" in notes
         assert plus_minus(row["gain"], 2) in notes
@@ -120,7 +127,7 @@ def test_the_lab_notes_state_what_the_adaptive_bound_gains() -> None:
     ],
 )
 def test_the_lab_notes_state_how_fast_each_recipe_learns(file: str, runs: int) -> None:
-    notes = (ROOT / "docs/lab-notes.md").read_text()
+    notes = lab_notes()
     rows = json.loads((ROOT / f"results/{file}.json").read_text())["rows"]
     assert len(rows) == runs
     for line in table(rows):
@@ -160,7 +167,7 @@ def test_the_readme_states_the_measured_speed() -> None:
 def test_the_documents_state_the_speed_without_avx512() -> None:
     found = json.loads((ROOT / "results/bench-evaluate-avx2.json").read_text())
     assert found["machine"]["instructions"] == "AVX2"
-    page, notes = ((ROOT / f"docs/{name}.md").read_text() for name in ("performance", "lab-notes"))
+    page, notes = (ROOT / "docs/performance.md").read_text(), lab_notes()
     assert f"gave {found['speedup_vs_textbook']:.2f} times." in page
     assert f"and {found['speedup_vs_textbook']:.2f} in five" in notes
     steps = [json.loads((ROOT / f"results/bench-step-{maps}-avx2.json").read_text()) for maps in (64, 32)]
@@ -185,7 +192,7 @@ def shares(name: str) -> list[str]:
 
 
 def test_the_documents_state_what_a_sleep_gave() -> None:
-    notes, text = ((ROOT / name).read_text() for name in ("docs/lab-notes.md", "README.md"))
+    notes, text = lab_notes(), (ROOT / "README.md").read_text()
     for name in ("sleep-classify", "sleep-classify-awake"):
         assert " / ".join(shares(name)) in text
         assert (answer(name)["trials"], answer(name)["data"]["split"]) == (2000, "45-5/test")
@@ -202,7 +209,7 @@ def test_the_documents_state_what_a_sleep_gave() -> None:
 
 @pytest.mark.parametrize("name", ["sleep-study", "sleep-study-long", "wake-study"])
 def test_the_tables_of_the_sleep_study_are_the_measured_ones(name: str) -> None:
-    assert sleep_table(answer(name)["runs"]) in (ROOT / "docs/lab-notes.md").read_text()
+    assert sleep_table(answer(name)["runs"]) in lab_notes()
 
 
 def test_the_documents_state_how_well_new_classes_are_told() -> None:
@@ -222,7 +229,7 @@ def test_the_documents_state_what_recognition_gave() -> None:
 
 
 def test_the_documents_state_what_ink_in_reading_order_gave() -> None:
-    notes, text = ((ROOT / name).read_text() for name in ("docs/lab-notes.md", "README.md"))
+    notes, text = lab_notes(), (ROOT / "README.md").read_text()
     for name in ("trained", "study-6000", "study-1500"):
         found = json.loads((ROOT / f"results/likelihood-{name}.json").read_text())
         assert likelihood_table(found["runs"]) in notes
@@ -243,7 +250,7 @@ def test_the_documents_state_what_ink_in_reading_order_gave() -> None:
 def test_ink_in_reading_order_costs_what_is_said() -> None:
     step = json.loads((ROOT / "results/bench-step-in-order.json").read_text())
     drawing = json.loads((ROOT / "results/bench-drawing.json").read_text())
-    notes = " ".join((ROOT / "docs/lab-notes.md").read_text().split())
+    notes = " ".join(lab_notes().split())
     assert f"takes {step['reading_order_cost']:.2f} times one without" in notes
     assert f"{drawing['milliseconds']:.0f} ms for 16 images" in notes
     assert f"{drawing['speedup_vs_naive']:.0f} times faster than the whole network" in notes
@@ -259,7 +266,7 @@ def test_the_page_of_results_is_that_of_the_collections() -> None:
 
 
 def test_the_lab_notes_state_what_recall_and_a_learned_memory_gave() -> None:
-    notes = (ROOT / "docs/lab-notes.md").read_text()
+    notes = lab_notes()
     study = json.loads((ROOT / "results/memory-study.json").read_text())
     assert {row["seed"] for row in study["runs"]} == {0, 1, 2}
     assert memory_table(study["runs"]) in notes
@@ -285,3 +292,61 @@ def test_the_campaign_is_planned_as_it_is_queued() -> None:
     for each in PLAN:
         assert f"| {each.name} | `{each.arguments}` | {each.hours:.2f} | {each.purpose} |" in text
         assert parse_start(shlex.split(each.arguments)).settings.updates > 0
+
+
+DOCUMENTS = [
+    *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)]*)\)|https?://\S+")
+WIDTH, CODE_WIDTH = 100, 116
+
+
+def too_long(text: str) -> list[str]:
+    """Lines that should have been wrapped: not of tables, headings, or of one link that is too long by itself."""
+    found, fenced, indented, before = [], False, False, ""
+    for line in text.splitlines():
+        fenced ^= line.startswith("```")
+        indented = line.startswith("    ") and (indented or not before.strip() or before.startswith("#"))
+        if fenced or indented:
+            fits = len(line) <= CODE_WIDTH
+        else:
+            alone = any(len(link.group(0)) > WIDTH for link in LINK.finditer(line))
+            fits = len(line) <= WIDTH or line.startswith(("|", "#")) or alone
+        if not fits:
+            found.append(line)
+        before = line
+    return found
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_documents_wrap_at_100_characters(path: Path) -> None:
+    assert too_long(path.read_text()) == []
+
+
+def test_lines_that_are_too_long_are_found() -> None:
+    long = 30 * "word "
+    link = f"[{90 * 'x'}](results/file.json)"
+    assert too_long(f"{long}\n\n- {long}\n") == [long, f"- {long}"]
+    assert too_long(f"| {long} |\n# {long}\n{link}\n    short\n") == []
+    assert too_long(f"text\n    {long}\n") == [f"    {long}"]
+    assert too_long(f"```\n{110 * 'x'}\n{117 * 'x'}\n```\n\n    {112 * 'x'}\n    {113 * 'x'}\n") == [
+        117 * "x", f"    {113 * 'x'}",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_documents_link_what_there_is(path: Path) -> None:
+    links = [link for link in re.findall(r"\]\(([^)#\s]+)", path.read_text()) if "://" not in link]
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def test_the_index_of_the_lab_notes_says_what_they_say() -> None:
+    index = (ROOT / "docs/lab-notes/README.md").read_text()
+    rows = re.findall(r"^\| (.*) \| (.*) \| \[[^\]]*\]\((.*)\) \|$", index, re.MULTILINE)
+    assert sorted(name for *_, name in rows) == [path.name for path in NOTES]
+    for question, conclusion, name in rows:
+        text = (ROOT / "docs/lab-notes" / name).read_text()
+        assert text.startswith(f"# {question}\n\n".replace("\\|", "|"))
+        numbers = re.findall(r"\d+(?:\.\d+)?", conclusion)
+        assert [number for number in numbers if not re.search(rf"(?<![\d.]){number}(?![\d])", text)] == []

@@ -10,7 +10,8 @@ from tests.oracles import LEVEL, bits, chi_square_p_value, flat_gradient, quadra
 
 from tests.oracles import reference_decoder, reference_log_prob, reference_prior  # isort: skip
 from vma import VMA, Memory
-from vma.dreams import Dreams, dream, recall
+from vma.build import build_vma
+from vma.dreams import Dreams, dream, recognise_dreams
 from vma.latents import DiagonalGaussian
 from vma.warps import look, strength
 
@@ -27,7 +28,7 @@ def spread_(model: VMA) -> VMA:
 
 
 def a_model(**changes: object) -> tuple[VMA, Memory | None]:
-    model = spread_(VMA(small_mlp(height=2, width=2, **changes)))
+    model = spread_(build_vma(small_mlp(height=2, width=2, **changes)))
     if model.config.learned_items:
         return model, None
     return model, Memory.of(bits(4, 2, 2), labels=[0, 0, 1, 2])
@@ -63,7 +64,9 @@ def test_the_expected_gradient_is_that_of_the_divergence_from_the_true_posterior
     total = torch.zeros(sum(p.numel() for p in parameters))
     for a, x in itertools.product(range(len(chosen)), range(len(ALL_IMAGES))):
         one = Dreams(chosen, p_a, torch.tensor([a]), ALL_IMAGES[x][None])
-        total += log_joint[a, x].exp() * flat_gradient(-recall(model, one).log_q_a.mean(), parameters)
+        total += log_joint[a, x].exp() * flat_gradient(
+            -recognise_dreams(model, one).log_q_a.mean(), parameters
+        )
     log_q = model.posterior(ALL_IMAGES, memory).log_probs.T
     log_posterior = log_joint - log_joint.logsumexp(0)
     divergence = (log_joint.exp() * (log_posterior - log_q)).sum()
@@ -92,7 +95,7 @@ def test_dreaming_has_no_gradient_and_needs_none() -> None:
     dreams = dream(model, memory, 20)
     assert not dreams.images.requires_grad
     assert not dreams.p_a.log_probs.requires_grad
-    recall(model, dreams).loss.backward()
+    recognise_dreams(model, dreams).loss.backward()
     assert all(parameter.grad is None for parameter in model.networks.parameters())
     assert all(parameter.grad is not None for parameter in model.addressing.parameters())
 
@@ -101,14 +104,14 @@ def test_p_a_is_held_where_it_was() -> None:
     """KL(p(a) ‖ p'(a)) is zero while keys are the same, and the exact divergence when they are others."""
     model, memory = a_model()
     dreams = dream(model, memory, 20)
-    assert float(recall(model, dreams).kl_p_a.detach()) == pytest.approx(0.0, abs=1e-12)
+    assert float(recognise_dreams(model, dreams).kl_p_a.detach()) == pytest.approx(0.0, abs=1e-12)
     before = model.prior(memory).log_probs.detach()
     spread_(model)
     after = model.prior(memory).log_probs
     expected = (before.exp() * (before - after)).sum()
-    torch.testing.assert_close(recall(model, dreams).kl_p_a, expected, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(recognise_dreams(model, dreams).kl_p_a, expected, rtol=1e-10, atol=1e-12)
     flat, _ = a_model(prior="flat")
-    assert float(recall(flat, dream(flat, memory, 20)).kl_p_a) == 0.0
+    assert float(recognise_dreams(flat, dream(flat, memory, 20)).kl_p_a) == 0.0
 
 
 def test_what_is_found_is_counted() -> None:
@@ -117,9 +120,9 @@ def test_what_is_found_is_counted() -> None:
     images = bits(30, 2, 2)
     best = model.posterior(images, memory).log_probs.argmax(-1)
     p_a = model.prior(memory)
-    assert bool(recall(model, Dreams(memory, p_a, best, images)).found.all())
+    assert bool(recognise_dreams(model, Dreams(memory, p_a, best, images)).found.all())
     other = torch.where(best == 0, 1, torch.where(best == 1, 0, (best + 1) % 4))  # 0 and 1 are of one class
-    found = recall(model, Dreams(memory, p_a, other, images))
+    found = recognise_dreams(model, Dreams(memory, p_a, other, images))
     assert not bool(found.found.any())
     assert found.found_class.tolist() == [int(b) < 2 for b in best]
 
@@ -130,7 +133,7 @@ def test_warps_change_what_is_recalled_and_not_what_is_dreamt() -> None:
     items = memory.items.clone()
     dreams = dream(model, memory, 20)
     images = dreams.images.clone()
-    warped = recall(model, dreams, look(strength(1.0), torch.Generator().manual_seed(1)))
-    assert not warped.log_q_a.allclose(recall(model, dreams).log_q_a)
+    warped = recognise_dreams(model, dreams, look(strength(1.0), torch.Generator().manual_seed(1)))
+    assert not warped.log_q_a.allclose(recognise_dreams(model, dreams).log_q_a)
     assert dreams.images.equal(images)
     assert dreams.memory.items.equal(items)

@@ -21,7 +21,6 @@ from tests.oracles import (
 )
 from vma import (
     ESTIMATORS,
-    VMA,
     AddressDistribution,
     BoundTerms,
     InputError,
@@ -30,13 +29,15 @@ from vma import (
     estimate,
     multi_sample_bound,
 )
+from vma.build import build_vma
 from vma.estimators import Estimate
 from vma.estimators.reinforce import nvil, reinforce
 from vma.estimators.rws import rws
 from vma.estimators.vimco import vimco, vimco_geometric
-from vma.estimators.without_replacement import log_mass_of_set, without_replacement
+from vma.estimators.without_replacement import without_replacement
 from vma.latents import DiagonalGaussian
 from vma.reads import Reads, all_addresses, straight_through
+from vma.subsets import log_mass_of_set
 
 EXACT = 1e-8
 
@@ -106,7 +107,7 @@ def test_without_replacement_keeps_its_digits_when_q_is_sharp() -> None:
 
 def model_oracle(config, estimator: str, samples: int) -> tuple[Tensor, Tensor]:
     """Expected surrogate gradient and exact gradient of the expected bound, for a whole model, noise fixed."""
-    model = VMA(config)
+    model = build_vma(config)
     x, memory = episode(config, 1, 3)
     noise = torch.randn(1, samples, config.latent)
     chosen, p_a, q_a = distributions(model, x, memory)
@@ -143,7 +144,7 @@ def test_a_whole_model_gets_the_exact_gradient(config, estimator: str) -> None:
 
 
 def test_exact_enumerates_all_addresses() -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     x, memory = episode(model.config, 2, 3)
     chosen, p_a, q_a = distributions(model, x, memory)
     noise = torch.randn(2, 3, 2)
@@ -273,7 +274,7 @@ def test_straight_through_reads_the_item_and_its_gradient_is_biased_but_aligned(
     "config", [small_mlp(learned_items=5), small_convolutional(maps=4)], ids=["learned", "raw"]
 )
 def test_every_parameter_gets_a_gradient(name: str, latent_gradient: str, config) -> None:
-    model = VMA(config)
+    model = build_vma(config)
     x, memory = episode(config, 6, 5)
     for _ in range(3):  # relu units that are off for one draw may be on for another
         result = model(x, memory, 4, estimator=name, latent_gradient=latent_gradient)
@@ -285,7 +286,7 @@ def test_every_parameter_gets_a_gradient(name: str, latent_gradient: str, config
 
 
 def test_learned_memory_moves_where_it_is_read() -> None:
-    model = VMA(small_mlp(learned_items=5))
+    model = build_vma(small_mlp(learned_items=5))
     x, _ = episode(model.config, 2, 5)
     chosen, p_a, q_a = distributions(model, x, None)
     reads = Reads(torch.tensor([[1, 3], [3, 3]]), torch.full((2, 2), -math.log(2)))

@@ -13,7 +13,8 @@ from tests.oracles import (
     small_convolutional,
     small_mlp,
 )
-from vma import VMA, ModelConfig, estimate
+from vma import ModelConfig, estimate
+from vma.build import build_vma
 from vma.networks.convolutional import Pyramid, scales
 from vma.networks.features import add_half
 from vma.networks.layers import Norm, convolution, transposed
@@ -41,7 +42,7 @@ CONFIGS = {
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
 def test_fast_path_equals_the_reference(config: ModelConfig) -> None:
-    model = VMA(config)
+    model = build_vma(config)
     x, memory = episode(config, 3, 4)
     chosen, p_a, q_a = distributions(model, x, memory)
     reads = independent(q_a, 4, chosen)
@@ -58,7 +59,7 @@ def test_fast_path_equals_the_reference(config: ModelConfig) -> None:
 
 @pytest.mark.parametrize("config", [small_mlp(), small_convolutional()], ids=["mlp", "convolutional"])
 def test_straight_through_reads_have_the_values_of_hard_reads(config: ModelConfig) -> None:
-    model = VMA(config)
+    model = build_vma(config)
     x, memory = episode(config, 3, 4)
     chosen, p_a, q_a = distributions(model, x, memory)
     reads = straight_through(q_a, 4, chosen)
@@ -85,7 +86,7 @@ class Counting(torch.nn.Module):
 
 def test_each_piece_runs_once_per_thing_it_depends_on() -> None:
     config = small_convolutional()
-    model = VMA(config)
+    model = build_vma(config)
     x, memory = episode(config, 3, 6)
     chosen, p_a, q_a = distributions(model, x, memory)
     reads = Reads(torch.tensor([[1, 1, 1, 4], [4, 4, 4, 4], [1, 1, 1, 1]]), torch.zeros(3, 4))
@@ -149,7 +150,7 @@ def test_blocks_of_a_gather_hold_every_read_once(size: int) -> None:
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
 def test_chunks_give_the_same_terms(config: ModelConfig, gradient: bool) -> None:
     """Also without a gradient, where an item's rows are not repeated for its reads."""
-    model = VMA(config)
+    model = build_vma(config)
     x, memory = episode(config, 3, 4)
     chosen, p_a, q_a = distributions(model, x, memory)
     reads, noise = independent(q_a, 9, chosen), torch.randn(3, 9, config.latent)
@@ -165,20 +166,20 @@ def test_chunks_give_the_same_terms(config: ModelConfig, gradient: bool) -> None
 def test_the_decoder_comes_back_to_the_image_size(size: int) -> None:
     config = ModelConfig(height=size, width=size + 3, maps=2, hidden=(4,), latent=2, matching=3)
     x, memory = episode(config, 2, 2)
-    terms = VMA(config).terms(x, memory, 2)
+    terms = build_vma(config).terms(x, memory, 2)
     assert terms.log_p_x.shape == (2, 2)
     assert scales(26) == [26, 13, 7, 4]
 
 
 def test_the_paper_sizes() -> None:
-    model = VMA(ModelConfig())
+    model = build_vma(ModelConfig())
     networks = model.networks
     convolutions = [networks.encoder_x, *networks.encoder_pyramid.layers]
     assert [c.stride[0] for c in convolutions] == [1, 2, 1, 2, 1, 2]
     assert [c.kernel_size for c in convolutions] == [(3, 3)] * 6
     assert {c.out_channels for c in convolutions} == {64}
     assert networks.encoder_head[-1].out_features == 2 * 64
-    assert model.addressing.keys(model.memory(episode(model.config, 1, 3)[1])).shape == (3, 128)
+    assert model.keyed(episode(model.config, 1, 3)[1]).keys.shape == (3, 128)
 
 
 def test_initialisation_keeps_the_signal() -> None:

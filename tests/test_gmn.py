@@ -18,10 +18,11 @@ from tests.oracles import (
 )
 from tests.test_fast_path import Counting
 from vma import ESTIMATORS, BoundTerms, InputError, Memory, ModelConfig, elbo
-from vma.baselines import GenerativeMatchingNetwork
+from vma.baselines import VAE, GenerativeMatchingNetwork
 from vma.baselines.matching import Controller
 from vma.baselines.published import Query, Section
 from vma.latents import DiagonalGaussian
+from vma.memory import PrecedingImages
 from vma.runs.presets import PRESETS
 from vma.similarity import NORM_FLOOR
 
@@ -154,12 +155,17 @@ def test_the_pseudo_input_is_all_that_an_empty_set_has() -> None:
 # --- sequences ---------------------------------------------------------------------------------------------
 
 
+def sequences(x: torch.Tensor) -> tuple[torch.Tensor, PrecedingImages]:
+    """All images, and that the memory of each is those before it."""
+    return x.flatten(0, 1), PrecedingImages(x.shape[1])
+
+
 @every_config
 def test_a_sequence_conditions_each_image_on_those_before(config: ModelConfig) -> None:
     model = GenerativeMatchingNetwork(config)
     x, noise = bits(2, 4, *config.image_shape), torch.randn(2, 4, 3, config.latent)
     model.noise = lambda batch, samples, generator=None: noise.flatten(0, 1)  # type: ignore[method-assign]
-    terms = model.sequence_terms(x, 3)
+    terms = model.terms(*sequences(x), 3)
     for s in range(2):
         for t in range(4):
             memory = Memory.of(x[s, :t]) if t else None
@@ -172,12 +178,12 @@ def test_a_sequence_conditions_each_image_on_those_before(config: ModelConfig) -
 def test_a_sequence_is_trained_with_the_sum_of_its_elbos() -> None:
     model = GenerativeMatchingNetwork(small_mlp())
     x = bits(3, 5, 4, 4)
-    given = model.sequence_estimate(x, generator=torch.Generator().manual_seed(1))
+    given = model(*sequences(x), 1, generator=torch.Generator().manual_seed(1))
     of_time = elbo(given.terms).view(3, 5)
-    torch.testing.assert_close(given.surrogate, of_time.sum(1).mean())
-    bound = model.sequence_bound(x, generator=torch.Generator().manual_seed(1))
-    torch.testing.assert_close(bound, of_time.detach())
-    assert bool(torch.isfinite(model.sequence_estimate(x, 3, latent_gradient="dreg").surrogate))
+    torch.testing.assert_close(5 * given.surrogate, of_time.sum(1).mean())
+    bound = model.bound(*sequences(x), 1, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(bound.view(3, 5), of_time.detach())
+    assert bool(torch.isfinite(model(*sequences(x), 3, latent_gradient="dreg").surrogate))
 
 
 @pytest.mark.parametrize("latent_gradient", ["pathwise", "dreg"])
@@ -192,7 +198,7 @@ def test_a_sequence_is_trained_with_the_objective_of_its_estimator(name: str, la
         return torch.Generator().manual_seed(1)
 
     def wanted(objective: str) -> torch.Tensor:
-        terms = model.sequence_terms(x, 4, hold_q_z=latent_gradient == "dreg", generator=seed())
+        terms = model.terms(*sequences(x), 4, hold_q_z=latent_gradient == "dreg", generator=seed())
         log_w = terms.log_p_z + terms.log_p_x - terms.log_q_z
         omega = log_w.detach().softmax(1).unsqueeze(-1)
         if latent_gradient == "dreg" and objective == "multi-sample":
@@ -200,8 +206,8 @@ def test_a_sequence_is_trained_with_the_objective_of_its_estimator(name: str, la
         bound = log_w.mean(1) if objective == "elbo" else log_w.exp().mean(1).log()
         return flat_gradient(bound.view(2, 3).sum(1).mean(), parameters)
 
-    options = {"estimator_name": name, "latent_gradient": latent_gradient, "generator": seed()}
-    found = flat_gradient(model(x, None, 4, **options).surrogate, parameters)
+    options = {"estimator": name, "latent_gradient": latent_gradient, "generator": seed()}
+    found = flat_gradient(3 * model(*sequences(x), 4, **options).surrogate, parameters)
     both = {objective: wanted(objective) for objective in ("multi-sample", "elbo")}
     torch.testing.assert_close(found, both[ESTIMATORS[name].objective], rtol=1e-9, atol=1e-11)
     assert float((both["elbo"] - both["multi-sample"]).norm()) > 0.01 * float(found.norm())
@@ -213,7 +219,7 @@ def test_features_are_computed_once_per_image() -> None:
     model.features = counting = Counting(model.features)
     model.terms(x, memory, 4)
     assert counting.rows == 6 + 3
-    model.sequence_terms(x[None], 4)
+    model.terms(*sequences(x[None]), 4)
     assert counting.rows == 6 + 3 + 3
 
 
@@ -225,7 +231,7 @@ def test_features_are_computed_once_per_image() -> None:
 def test_every_parameter_gets_a_gradient(config: ModelConfig, sequence: bool) -> None:
     model = GenerativeMatchingNetwork(config)
     x, memory = episode(config, 4, 4)
-    given = model.sequence_estimate(x[None]) if sequence else model(x, memory, 2)
+    given = model(*sequences(x[None]), 1) if sequence else model(x, memory, 2)
     given.loss.backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
@@ -268,14 +274,18 @@ def test_bad_input() -> None:
         model(x, Memory.of(bits(2, 5, 5)))
     with pytest.raises(InputError, match="targets have the shape"):
         model(bits(2, 5, 5), memory)
-    with pytest.raises(InputError, match=r"\[number, time, height, width\], not \[2, 4, 4\]"):
-        model.sequence_bound(x)
+    with pytest.raises(InputError, match="2 targets are not sequences of 3 images"):
+        model.bound(x, PrecedingImages(3))
+    with pytest.raises(InputError, match="A sequence needs at least one image, not 0"):
+        PrecedingImages(0)
+    with pytest.raises(InputError, match="Only a generative matching network"):
+        VAE(small_mlp()).bound(x, PrecedingImages(2))
     with pytest.raises(InputError, match="targets must lie in"):
-        model.sequence_bound(2 * torch.ones(1, 2, 4, 4))
+        model.bound(*sequences(2 * torch.ones(1, 2, 4, 4)))
     with pytest.raises(InputError, match="K >= 1"):
-        model.sequence_bound(x[None], 0)
+        model.bound(*sequences(x[None]), 0)
     with pytest.raises(InputError, match="Unknown estimator 'vimc'"):
-        model(x[None], estimator="vimc")
+        model(*sequences(x[None]), estimator="vimc")
     with pytest.raises(InputError, match="no addresses"):
         model.terms(x, memory, sampling="all")
     with pytest.raises(InputError, match="use learned_items=0"):

@@ -11,16 +11,16 @@ import torch
 
 from tests.oracles import bits, episode, small_convolutional, small_mlp
 from vma import ESTIMATORS, VMA, InputError, Memory, ModelConfig, estimate
+from vma.build import build_model, build_vma
 from vma.checks import check_samples
 from vma.config import config_from
 from vma.evaluation import bounds
 from vma.memory import choose_memory
-from vma.models import build_model
-from vma.similarity import SIMILARITIES
+from vma.parts import SIMILARITIES
 
 
 def model_and_episode() -> tuple[VMA, torch.Tensor, Memory]:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     x, memory = episode(model.config, 2, 3)
     assert memory is not None
     return model, x, memory
@@ -99,7 +99,7 @@ def test_memory_given_where_it_should_not_be() -> None:
     with pytest.raises(InputError, match="give it a memory"):
         model(x)
     with pytest.raises(InputError, match="learned memory of its own"):
-        VMA(small_mlp(learned_items=3))(x, memory)
+        build_vma(small_mlp(learned_items=3))(x, memory)
 
 
 @pytest.mark.parametrize("name", [n for n, e in ESTIMATORS.items() if e.least_samples > 1])
@@ -139,7 +139,7 @@ def test_weights_of_half_precision(dtype: torch.dtype) -> None:
 
 
 def test_a_network_of_one_map_works() -> None:
-    model = VMA(small_convolutional(maps=1))
+    model = build_vma(small_convolutional(maps=1))
     x, memory = episode(model.config, 2, 3)
     assert bool(model.bound(x, memory, 2).isfinite().all())
 
@@ -223,7 +223,7 @@ def test_bad_configurations(values: dict[str, object], message: str) -> None:
 
 def test_a_failed_call_leaves_the_model_as_it_was() -> None:
     config = small_convolutional()
-    model = VMA(config)
+    model = build_vma(config)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     with pytest.raises(InputError):
         model(bits(2, 3, 3), Memory.of(bits(2, 17, 22)))

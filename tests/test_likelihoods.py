@@ -27,7 +27,7 @@ from tests.oracles import (
 from vma import VMA, InputError, Memory, ModelConfig, estimate
 from vma.baselines import VAE, GenerativeMatchingNetwork, SoftAttention
 from vma.bounds import log_mean_exp, multi_sample_bound
-from vma.evaluation.adaptive import adaptive_terms
+from vma.build import build_vma
 from vma.likelihoods import Bernoulli, Categorical, Likelihood, ReadingOrder, build_likelihood
 from vma.likelihoods.wavefront import Wavefront
 from vma.reads import Reads
@@ -185,7 +185,7 @@ def test_a_cold_drawing_is_the_most_probable_one_whatever_the_uniforms() -> None
 
 @pytest.mark.parametrize("kind", ["bernoulli", "reading-order", "grey"])
 def test_drawing_works_under_autocast(kind: str) -> None:
-    model = VMA(small_convolutional(style="modern", **KINDS[kind])).float()
+    model = build_vma(small_convolutional(style="modern", **KINDS[kind])).float()
     memory = Memory.of(bits(3, 17, 22).float())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         drawn = model.sample(memory, 4)
@@ -201,7 +201,7 @@ def test_generative_matching_networks_take_sequences_in_colour() -> None:
 
 @pytest.mark.parametrize("share", [-0.5, 2.0])
 def test_a_share_of_the_blind_that_is_none_is_refused(share: float) -> None:
-    model = VMA(small_mlp(**KINDS["reading-order"]))
+    model = build_vma(small_mlp(**KINDS["reading-order"]))
     x, memory = episode(model.config, 2, 3)
     with pytest.raises(InputError, match="share of the targets"):
         model(x, memory, 2, blind=share)
@@ -210,7 +210,7 @@ def test_a_share_of_the_blind_that_is_none_is_refused(share: float) -> None:
 @every_kind
 def test_a_bound_stays_below_the_exact_marginal(kind: str) -> None:
     config = small_mlp(height=2, width=3, **KINDS[kind])
-    model = VMA(config)
+    model = build_vma(config)
     loud(model.likelihood)
     x, memory = episode(config, 2, 3)
     exact = exact_log_marginal(model, x, memory, nodes=61)
@@ -227,7 +227,7 @@ def test_a_bound_stays_below_the_exact_marginal(kind: str) -> None:
 @every_kind
 def test_vimco_is_unbiased(kind: str) -> None:
     config = small_mlp(height=2, width=2, **KINDS[kind])
-    model = VMA(config)
+    model = build_vma(config)
     x, memory = episode(config, 1, 3)
     chosen, p_a, q_a = distributions(model, x, memory)
     noise = torch.randn(1, 2, 2)
@@ -263,7 +263,7 @@ def test_every_model_learns_with_it(kind: str, kind_of_model: type, latent_gradi
 @pytest.mark.parametrize("sampling", ["all", "stratified", "without-replacement", "straight-through"])
 def test_every_sampling_reads_it(kind: str, sampling: str) -> None:
     config = small_mlp(**KINDS[kind])
-    model = VMA(config)
+    model = build_vma(config)
     x, memory = episode(config, 2, 4)
     terms = model.terms(x, memory, 2, sampling=sampling)
     assert bool(terms.log_p_x.isfinite().all())
@@ -272,11 +272,11 @@ def test_every_sampling_reads_it(kind: str, sampling: str) -> None:
 @every_kind
 def test_adaptive_reads_and_chunks_give_the_terms_of_the_reference(kind: str) -> None:
     config = small_mlp(**KINDS[kind])
-    model = VMA(config)
+    model = build_vma(config)
     x, memory = episode(config, 2, 4)
     assert memory is not None
     with torch.no_grad():
-        found = adaptive_terms(model, x, memory, 40, chunk=7)
+        found = model.terms(x, memory, 40, sampling="adaptive", chunk=7)
         many = log_mean_exp(torch.stack([model.exact_bound(x, memory, 500) for _ in range(4)], -1))
     torch.testing.assert_close(multi_sample_bound(found), many, rtol=0, atol=0.5)
 
@@ -284,7 +284,7 @@ def test_adaptive_reads_and_chunks_give_the_terms_of_the_reference(kind: str) ->
 @every_kind
 def test_a_learned_memory_works_with_it(kind: str) -> None:
     config = small_mlp(learned_items=3, **KINDS[kind])
-    model = VMA(config)
+    model = build_vma(config)
     model(bits(2, *config.image_shape), None, 3).loss.backward()
     assert model.learned_memory is not None
     assert float(model.learned_memory.items.grad.abs().max()) > 0
@@ -292,7 +292,7 @@ def test_a_learned_memory_works_with_it(kind: str) -> None:
 
 def test_log_probabilities_are_those_of_the_reference() -> None:
     for kind in KINDS:
-        model = VMA(small_mlp(**KINDS[kind]))
+        model = build_vma(small_mlp(**KINDS[kind]))
         z, m = torch.randn(3, 2), bits(3, *model.config.image_shape)
         features = reference_decoder(model, m, z)
         x = bits(2, *model.config.image_shape)
@@ -340,7 +340,7 @@ def test_what_cannot_be_built_is_refused(changes: dict[str, object], words: list
 
 
 def test_grey_targets_are_refused_where_neighbours_would_see_them() -> None:
-    model = VMA(small_mlp(**KINDS["reading-order"]))
+    model = build_vma(small_mlp(**KINDS["reading-order"]))
     x, memory = episode(model.config, 2, 3)
     for bad in (model, VAE(model.config)):
         with pytest.raises(InputError, match=r"targets must be black and white.*threshold"):
@@ -349,7 +349,7 @@ def test_grey_targets_are_refused_where_neighbours_would_see_them() -> None:
 
 
 def test_images_of_another_number_of_channels_are_refused_by_their_shape() -> None:
-    model = VMA(small_mlp(**KINDS["colour"]))
+    model = build_vma(small_mlp(**KINDS["colour"]))
     with pytest.raises(InputError, match=r"\[4, 4\].*\[3, 4, 4\]"):
         model.terms(bits(2, 4, 4), Memory.of(bits(3, 3, 4, 4)))
     with pytest.raises(InputError, match="memory items"):

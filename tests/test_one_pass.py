@@ -6,7 +6,8 @@ from torch import Tensor
 
 from tests.many_reads import rows_of_calls, terms_of_many_reads
 from tests.oracles import episode, small_convolutional
-from vma import VMA, ModelConfig
+from vma import ModelConfig
+from vma.build import build_vma
 from vma.kernels import compiled, one_pass
 from vma.networks.convolutional import Decoder
 
@@ -23,7 +24,7 @@ def uses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def decoder_of(config: ModelConfig) -> tuple[Decoder, Tensor, tuple[Tensor, ...]]:
     """A decoder, a z for each read, and the halves of three items."""
-    networks = VMA(config).networks
+    networks = build_vma(config).networks
     with torch.no_grad():
         halves = networks.items(episode(config, 1, len(REPEATS))[1].items).decoder
     return networks.decoder, torch.randn(sum(REPEATS), config.latent), halves

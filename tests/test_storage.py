@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 
 from tests.oracles import episode, small_convolutional, small_mlp
 from vma import VMA, InputError, Memory, ModelConfig, load_model, paper_mlp, save_model
+from vma.build import build_vma
 from vma.cli import run
 from vma.files import write_atomically
 
@@ -24,7 +25,7 @@ CONFIGS = [small_mlp(), small_mlp(learned_items=3), small_mlp(tied=True, prior="
 def test_a_loaded_model_gives_identical_outputs(
     config: ModelConfig, dtype: torch.dtype, tmp_path: Path
 ) -> None:
-    model = VMA(config).to(dtype)
+    model = build_vma(config).to(dtype)
     save_model(model, tmp_path / "model.safetensors")
     other = load_model(tmp_path / "model.safetensors")
     assert other.config == config
@@ -71,7 +72,7 @@ def test_a_perceptron_of_an_older_version_is_what_it_was() -> None:
 
 def test_a_perceptron_of_the_paper_comes_back(tmp_path: Path) -> None:
     """Its configuration is one that msgspec filled in: nothing of it may get lost on the way to the file."""
-    model = VMA(paper_mlp(height=4, width=4, hidden=(3,), latent=2, matching=2))
+    model = build_vma(paper_mlp(height=4, width=4, hidden=(3,), latent=2, matching=2))
     save_model(model, tmp_path / "model.safetensors")
     assert load_model(tmp_path / "model.safetensors").config == model.config
     assert b'"item_layers":"all"' in msgspec.json.encode(model.config)
@@ -100,7 +101,7 @@ def test_bad_files(tmp_path: Path) -> None:
 
 def test_a_truncated_model_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
-    save_model(VMA(small_mlp()), path)
+    save_model(build_vma(small_mlp()), path)
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(InputError, match="damaged"):
         load_model(path)
@@ -108,7 +109,7 @@ def test_a_truncated_model_is_refused(tmp_path: Path) -> None:
 
 def test_info_describes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "model.safetensors"
-    save_model(VMA(small_mlp(learned_items=3)), path)
+    save_model(build_vma(small_mlp(learned_items=3)), path)
     run(["info", str(path)])
     printed = capsys.readouterr().out
     assert "learned_items  3" in printed

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from tests.oracles import SIGMAS, bits, episode, small_convolutional, small_mlp
-from vma import VMA, InputError, Memory
+from vma import InputError, Memory
+from vma.build import build_vma
 from vma.warps import WarpSettings, look, maps, strength, turned, warped
 
 ONE = torch.zeros(1, dtype=torch.float64)
@@ -89,7 +90,7 @@ def test_impossible_warps_are_refused(values: dict[str, float]) -> None:
 @pytest.mark.parametrize("config", [small_mlp(), small_convolutional(style="modern")])
 def test_only_q_of_a_sees_a_warped_image(config) -> None:
     """With the same reads and noise every term but log q(a|x) is the same number, bit for bit."""
-    model = VMA(config)
+    model = build_vma(config)
     x, memory = episode(config, 5, 6)
     assert memory is not None
     seen = look(strength(2.0), torch.Generator().manual_seed(1))
@@ -104,7 +105,7 @@ def test_only_q_of_a_sees_a_warped_image(config) -> None:
 
 def test_in_evaluation_nothing_is_warped_and_nothing_is_random() -> None:
     """Bounds have no way to be given a warp: the same numbers before and after one was used in training."""
-    model, config = VMA(small_mlp()), small_mlp()
+    model, config = build_vma(small_mlp()), small_mlp()
     x, memory = episode(config, 5, 6)
     assert memory is not None
 

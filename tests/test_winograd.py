@@ -10,6 +10,7 @@ from torch.nn import functional
 from tests.many_reads import rows_of_calls, terms_of_many_reads
 from tests.oracles import episode, small_convolutional
 from vma import VMA, Memory, ModelConfig
+from vma.build import build_vma
 from vma.evaluation.likelihood import bounds
 from vma.kernels import compiled, winograd
 from vma.networks.layers import convolution
@@ -94,7 +95,7 @@ def test_a_bound_of_many_reads_has_the_terms_of_the_reference(
 def test_bounds_in_single_precision_are_the_same(monkeypatch: pytest.MonkeyPatch, uses: list[int]) -> None:
     monkeypatch.setattr(compiled, "MANY", 3 * 50)
     config = ModelConfig(maps=48)
-    model = VMA(config).float()
+    model = build_vma(config).float()
     x, memory = episode(config, 3, 4)
     tiles, layers = (sampled_bounds(model, x, memory, by_layers) for by_layers in (False, True))
     assert uses
@@ -107,7 +108,7 @@ def test_mixed_precision_is_left_to_torch(
 ) -> None:
     monkeypatch.setattr(compiled, "MANY", 3 * 50)
     config = ModelConfig(maps=8, style=style)
-    model = VMA(config).float()
+    model = build_vma(config).float()
     x, memory = episode(config, 3, 4)
     with torch.autocast("cpu", torch.bfloat16):
         assert sampled_bounds(model, x, memory).isfinite().all()

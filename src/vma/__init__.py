@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vma import data, parts
     from vma.addressing import AddressDistribution
     from vma.bounds import (
         BoundTerms,
@@ -16,13 +17,15 @@ if TYPE_CHECKING:
         elbo,
         multi_sample_bound,
     )
+    from vma.build import build_model, build_vma
     from vma.config import ModelConfig, paper_mlp
     from vma.errors import InputError
-    from vma.estimators import ESTIMATORS, Estimate, estimate
+    from vma.estimators import ESTIMATORS, Estimate, Estimator, estimate
     from vma.fewshot import load
-    from vma.memory import Memory
-    from vma.model import VMA, Samples
+    from vma.memory import KeyedMemory, Memory
+    from vma.model import VMA, GenerativeModel, Samples
     from vma.storage import load_model, save_model
+    from vma.training.api import resume, sleep, train
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,10 +35,16 @@ __all__ = [
     "BoundTerms",
     "Decomposition",
     "Estimate",
+    "Estimator",
+    "GenerativeModel",
     "InputError",
+    "KeyedMemory",
     "Memory",
     "ModelConfig",
     "Samples",
+    "build_model",
+    "build_vma",
+    "data",
     "decomposition",
     "effective_sample_size",
     "elbo",
@@ -44,30 +53,39 @@ __all__ = [
     "load_model",
     "multi_sample_bound",
     "paper_mlp",
+    "parts",
+    "resume",
     "save_model",
+    "sleep",
+    "train",
 ]
 
-_HOMES = {
+HOMES = {
     "vma.addressing": ("AddressDistribution",),
     "vma.bounds": (
         "BoundTerms", "Decomposition", "decomposition", "effective_sample_size", "elbo", "multi_sample_bound",
     ),
+    "vma.build": ("build_model", "build_vma"),
     "vma.config": ("ModelConfig", "paper_mlp"),
     "vma.errors": ("InputError",),
-    "vma.estimators": ("ESTIMATORS", "Estimate", "estimate"),
-    "vma.memory": ("Memory",),
-    "vma.model": ("VMA", "Samples"),
+    "vma.estimators": ("ESTIMATORS", "Estimate", "Estimator", "estimate"),
+    "vma.memory": ("KeyedMemory", "Memory"),
+    "vma.model": ("VMA", "GenerativeModel", "Samples"),
     "vma.storage": ("load_model", "save_model"),
     "vma.fewshot": ("load",),
+    "vma.training.api": ("resume", "sleep", "train"),
 }  # fmt: skip
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+MODULES = ("data", "parts")
+HOME_OF = {name: home for home, names in HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """The public name `name`, from the module it lives in."""
-    if name not in _HOME_OF:
+    if name in MODULES:
+        return importlib.import_module(f"vma.{name}")
+    if name not in HOME_OF:
         raise AttributeError(f"module 'vma' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    value = getattr(importlib.import_module(HOME_OF[name]), name)
     globals()[name] = value
     return value
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from vma.chunks import in_chunks
 from vma.errors import InputError
-from vma.memory import Memory
+from vma.memory import KeyedMemory, Memory
 from vma.similarity import Similarity
 
 CHUNK = 128  # items that are embedded at a time
@@ -19,6 +19,10 @@ BLOCK = 1024  # addresses: a few reads of a large memory are drawn by blocks of 
 @dataclass(frozen=True)
 class AddressDistribution:
     """A categorical distribution over addresses, p(a) or q(a|x), by its log-probabilities.
+
+    >>> p_a = vma.AddressDistribution.of_scores(torch.zeros(4))
+    >>> p_a.perplexity(), p_a.sample(2).shape
+    (tensor(4.), torch.Size([2]))
 
     Attributes:
         log_probs: log-probability of every address; -inf at masked items.
@@ -138,9 +142,9 @@ class Addressing(nn.Module):
         # Zero at first: the learned prior starts as the flat one.
         self.prior_query = nn.Parameter(torch.zeros(matching)) if prior == "learned" else None
 
-    def keys(self, memory: Memory) -> Float[Tensor, "memory matching"]:
-        """k_a for all of M; computed once per memory, whatever the number of targets."""
-        return self.similarity.keys(self.embedded(memory))
+    def keyed(self, memory: Memory) -> KeyedMemory:
+        """M with k_a of every item; computed once per memory, whatever the number of targets."""
+        return KeyedMemory(memory, self.similarity.keys(self.embedded(memory)))
 
     def embedded(self, memory: Memory) -> Float[Tensor, "memory matching"]:
         """e_a = h(m_a) for all of M.
@@ -150,16 +154,18 @@ class Addressing(nn.Module):
         size = 0 if torch.is_grad_enabled() else CHUNK
         return in_chunks(lambda part: self.key(memory.items[part]), len(memory), size)
 
-    def prior(self, memory: Memory, keys: Float[Tensor, "memory matching"]) -> AddressDistribution:
+    def queries(self, x: Float[Tensor, "batch *image"]) -> Float[Tensor, "batch matching"]:
+        """e^q = h^q(x) of every target."""
+        return self.key(x) if self.query is None else self.query(x)
+
+    def prior(self, keyed: KeyedMemory) -> AddressDistribution:
         """p(a)."""
         if self.prior_query is None:
-            return uniform(memory)
-        scores = self.similarity.scores(keys, self.prior_query)
-        return AddressDistribution.of_scores(scores, memory.mask)
+            return uniform(keyed.memory)
+        scores = self.similarity.scores(keyed.keys, self.prior_query)
+        return AddressDistribution.of_scores(scores, keyed.memory.mask)
 
-    def posterior(
-        self, x: Float[Tensor, "batch *image"], memory: Memory, keys: Float[Tensor, "memory matching"]
-    ) -> AddressDistribution:
+    def posterior(self, x: Float[Tensor, "batch *image"], keyed: KeyedMemory) -> AddressDistribution:
         """q(a|x) for every target."""
-        e = self.key(x) if self.query is None else self.query(x)
-        return AddressDistribution.of_scores(self.similarity.scores(keys, e), memory.mask)
+        scores = self.similarity.scores(keyed.keys, self.queries(x))
+        return AddressDistribution.of_scores(scores, keyed.memory.mask)

@@ -18,6 +18,12 @@ class BoundTerms:
     The reads may be K independent draws from q(a|x), all addresses in turn, or K distinct ones. What makes
     them alike is `log_mass`: E_q(a|x)[f(a)] is estimated without bias by Σ_k exp(log_mass_k) f(a_k).
 
+    >>> model = vma.build_vma(vma.paper_mlp())
+    >>> x = torch.zeros(2, 28, 28)
+    >>> terms = model.terms(x, vma.Memory.of(torch.zeros(5, 28, 28)), samples=3)
+    >>> terms.log_w.shape, terms.samples
+    (torch.Size([2, 3]), 3)
+
     Attributes:
         log_p_a: log p(a).
         log_q_a: log q(a|x).
@@ -31,6 +37,7 @@ class BoundTerms:
         z: The sampled z, through which gradients reach q(z|m,x); only `dreg` looks at it.
         log_rest: Log of q(a|x)'s mass on addresses that were not read; only `without-replacement` needs it.
         hold_q_z: Whether log q(z|m_a,x) has a gradient through z alone, as `dreg` asks.
+        has_address: Whether there is an address at all; without one, log p(a) = log q(a|x) = 0.
     """
 
     log_p_a: Float[Tensor, "batch samples"]
@@ -45,6 +52,7 @@ class BoundTerms:
     z: Float[Tensor, "batch samples latent"] | None = None
     log_rest: Float[Tensor, "batch"] | None = None
     hold_q_z: bool = False
+    has_address: bool = True
 
     def join(self, other: "BoundTerms") -> "BoundTerms":
         """The reads of both, in proportion to their numbers: Σ_k mass_k w_k is the mean of the two sums."""
@@ -75,7 +83,13 @@ class BoundTerms:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """ELBO = reconstruction − KL_a − KL_z, each per target and in nats."""
+    """ELBO = reconstruction − KL_a − KL_z, each per target and in nats.
+
+    >>> zero, log_p_x = torch.zeros(1, 2), torch.tensor([[-3.0, -1.0]])
+    >>> terms = vma.BoundTerms(zero, zero, zero, zero, log_p_x, zero - math.log(2))
+    >>> vma.decomposition(terms).reconstruction
+    tensor([-2.])
+    """
 
     reconstruction: Float[Tensor, "batch"]
     kl_a: Float[Tensor, "batch"]
@@ -88,7 +102,13 @@ def expectation(terms: BoundTerms, values: Float[Tensor, "batch samples"]) -> Fl
 
 
 def elbo(terms: BoundTerms) -> Float[Tensor, "batch"]:
-    """E_q(a,z|x)[log p(x,z,a) − log q(a,z|x)] (eq. 2), estimated from the reads."""
+    """E_q(a,z|x)[log p(x,z,a) − log q(a,z|x)] (eq. 2), estimated from the reads.
+
+    >>> zero, log_p_x = torch.zeros(1, 2), torch.tensor([[-3.0, -1.0]])
+    >>> terms = vma.BoundTerms(zero, zero, zero, zero, log_p_x, zero - math.log(2))
+    >>> vma.elbo(terms)
+    tensor([-2.])
+    """
     return expectation(terms, terms.log_w)
 
 
@@ -97,6 +117,11 @@ def multi_sample_bound(terms: BoundTerms) -> Float[Tensor, "batch"]:
 
     With distinct reads it is log Σ_k mass_k w_k, and with every address read once it is exact in a:
     log Σ_a p(a) p(x,z|m_a) / q(z|m_a,x).
+
+    >>> zero, log_p_x = torch.zeros(1, 2), torch.tensor([[-3.0, -1.0]])
+    >>> terms = vma.BoundTerms(zero, zero, zero, zero, log_p_x, zero - math.log(2))
+    >>> vma.multi_sample_bound(terms)
+    tensor([-1.5662])
     """
     return torch.logsumexp(terms.log_mass + terms.log_w, dim=-1)
 
@@ -105,6 +130,11 @@ def decomposition(terms: BoundTerms) -> Decomposition:
     """Reconstruction E_q[log p(x|a,z)], KL(q(a|x)‖p(a)) and E_q(a|x)[KL(q(z|a,x)‖p(z|a))].
 
     The two divergences are exact where the terms know them in closed form, and sampled otherwise.
+
+    >>> zero, log_p_x = torch.zeros(1, 2), torch.tensor([[-3.0, -1.0]])
+    >>> terms = vma.BoundTerms(zero, zero, zero, zero, log_p_x, zero - math.log(2))
+    >>> vma.decomposition(terms)
+    Decomposition(reconstruction=tensor([-2.]), kl_a=tensor([0.]), kl_z=tensor([0.]))
     """
     if terms.p_a is not None and terms.q_a is not None:
         kl_a = terms.q_a.kl(terms.p_a)
@@ -115,7 +145,13 @@ def decomposition(terms: BoundTerms) -> Decomposition:
 
 
 def effective_sample_size(terms: BoundTerms) -> Float[Tensor, "batch"]:
-    """1 / Σ_k ω_k²: how many of the K samples carry the bound."""
+    """1 / Σ_k ω_k²: how many of the K samples carry the bound.
+
+    >>> zero, log_p_x = torch.zeros(1, 2), torch.tensor([[-3.0, -1.0]])
+    >>> terms = vma.BoundTerms(zero, zero, zero, zero, log_p_x, zero - math.log(2))
+    >>> vma.effective_sample_size(terms)
+    tensor([1.2658])
+    """
     return 1 / terms.weights.square().sum(-1)
 
 

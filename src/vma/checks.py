@@ -109,3 +109,12 @@ def check_positive(**given: int | tuple[int, ...]) -> None:
         if values == ():
             raise InputError(f"{name} needs at least one number.")
         check_least(name, values if isinstance(values, tuple) else (values,), 1)
+
+
+def generator_of(seed: int | None, device: torch.device) -> torch.Generator | None:
+    """Randomness of that seed on `device`; None leaves it to torch's own."""
+    if seed is None:
+        return None
+    if not is_whole(seed) or not 0 <= seed < 2**63:
+        raise InputError(f"The seed must be a whole number from 0 to 2^63 − 1, not {seed!r}.")
+    return torch.Generator(device).manual_seed(int(seed))

@@ -4,12 +4,12 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import tyro
 
 from vma import __version__
-from vma.errors import InputError, unknown_name
+from vma.errors import InputError, missing_extra, unknown_name
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,6 @@ COMMANDS: dict[str, Command] = {
     "info": Command(
         "vma.commands.fewshot:info", "describe a saved model: its configuration, size and memory"
     ),
-    "bench step": Command("vma.bench.step:bench_step", "one training update, beside the textbook's"),
-    "bench evaluate": Command(
-        "vma.bench.evaluate:bench_evaluate", "the K = 1000 bound, beside the textbook's"
-    ),
-    "bench attention": Command("vma.bench.attention:bench_attention", "hard and soft reads as memory grows"),
-    "bench addressing": Command("vma.bench.addressing:bench_addressing", "q(a|x) alone, to a million items"),
-    "bench drawing": Command(
-        "vma.bench.drawing:bench_drawing", "images in reading order, beside the naive way"
-    ),
-    "bench data": Command("vma.bench.data:bench_data", "episodes and glyphs per second"),
     "data list": Command(
         "vma.commands.data:list_datasets", "all datasets, whether they are here, how large they are"
     ),
@@ -83,49 +73,65 @@ COMMANDS: dict[str, Command] = {
     "data verify": Command("vma.commands.data:verify", "check counts, shapes and content hashes of datasets"),
     "data fetch": Command("vma.commands.data:fetch", "download a dataset to the cache"),
 }
+BENCHMARKS = (
+    "Benchmarks are part of the repository, not of the installed package: 'git clone' it, and run there, for "
+    "example, 'python -m benchmarks.speed step --maps 64'."
+)
 
 
-def usage(commands: dict[str, Command]) -> str:
-    """The text of `vma --help`."""
+def usage(commands: dict[str, Command], program: str = "vma") -> str:
+    """The text of `vma --help`, or of another program's."""
     width = max(map(len, commands))
     rows = [f"  {name:<{width}}  {command.summary}" for name, command in commands.items()]
-    head = f"vma {__version__}: variational memory addressing in generative models\n\nusage: vma COMMAND ..."
-    return "\n".join([head, "", *rows, "", "vma COMMAND --help explains a command."])
+    title = f"vma {__version__}: variational memory addressing in generative models"
+    head = f"{title}\n\nusage: {program} COMMAND ..."
+    return "\n".join([head, "", *rows, "", f"{program} COMMAND --help explains a command."])
 
 
-def run(arguments: Sequence[str]) -> None:
+def run(arguments: Sequence[str], commands: dict[str, Command] = COMMANDS, program: str = "vma") -> None:
     """Find the longest command that `arguments` begin with and call it with the rest."""
     for words in (2, 1):
         name = " ".join(arguments[:words])
-        if name in COMMANDS:
-            command, rest = COMMANDS[name], arguments[words:]
+        if name in commands:
+            command, rest = commands[name], arguments[words:]
             if command.parses:
                 command.load()(rest)
             else:
-                tyro.cli(command.load(), prog=f"vma {name}", args=rest)
+                tyro.cli(command.load(), prog=f"{program} {name}", args=rest)
             return
-    group = {name: command for name, command in COMMANDS.items() if name.startswith(f"{arguments[0]} ")}
+    if arguments[0] == "bench":
+        raise InputError(BENCHMARKS)
+    group = {name: command for name, command in commands.items() if name.startswith(f"{arguments[0]} ")}
     if group and set(arguments[1:]) <= {"-h", "--help"}:
-        print(usage(group))
+        print(usage(group, program))
         return
-    raise unknown_name("command", " ".join(arguments[:2]) if group else arguments[0], group or COMMANDS)
+    raise unknown_name("command", " ".join(arguments[:2]) if group else arguments[0], group or commands)
 
 
-def main() -> None:
+def fail(error: InputError, program: str) -> NoReturn:
+    """Say what is wrong, and end with exit code 2."""
+    print(f"{program}: {error}", file=sys.stderr)
+    sys.exit(2)
+
+
+def main(commands: dict[str, Command] = COMMANDS, program: str = "vma") -> None:
     """Entry point: one clear sentence and exit code 2 for a user's mistake."""
     arguments = sys.argv[1:]
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(usage(COMMANDS))
+        print(usage(commands, program))
     elif arguments[0] == "--version":
         print(f"vma {__version__}")
     else:
         try:
-            run(arguments)
+            run(arguments, commands, program)
         except InputError as error:
-            print(f"vma: {error}", file=sys.stderr)
-            sys.exit(2)
+            fail(error, program)
+        except ModuleNotFoundError as error:
+            if (missing := missing_extra(error)) is None:
+                raise
+            fail(missing, program)
         except BrokenPipeError:  # `vma ... | head`: nobody reads on, and all files are written
             sys.stderr.close()
         except KeyboardInterrupt:
-            print("vma: interrupted.", file=sys.stderr)
+            print(f"{program}: interrupted.", file=sys.stderr)
             sys.exit(130)

@@ -6,18 +6,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from vma.errors import InputError, unknown_name
-from vma.similarity import similarity
+from vma.parts import FAMILIES, LIKELIHOODS, MODELS, SIMILARITIES
 
 Dataclass = TypeVar("Dataclass", bound=Any)
 
 READERS = ("vma", "soft-attention")  # models whose decoder is given an item of the memory
-KINDS = ("vma", "vae", "soft-attention", "gmn")
-FAMILIES = ("convolutional", "mlp")
 READS = ("features", "pixels")
 ITEM_LAYERS = ("all", "first")
 STYLES = ("paper", "modern", "published")
 PRIORS = ("learned", "flat")
-LIKELIHOODS = ("bernoulli", "reading-order", "categorical")
 CHANNELS = (1, 3)
 
 
@@ -25,8 +22,12 @@ CHANNELS = (1, 3)
 class ModelConfig:
     """A model, in numbers and names; the defaults are the paper's for few-shot Omniglot.
 
+    >>> vma.ModelConfig(height=28, width=28, maps=16).image_shape
+    (28, 28)
+
     Attributes:
-        model: `vma`, or a baseline: `vae`, `soft-attention`, `gmn`.
+        model: `vma`, or a baseline: `vae`, `soft-attention`, `gmn`. Of this, `family`, `similarity` and
+            `likelihood`, further names may have been registered (docs/extending.md).
         height: Pixels of an image, down.
         width: Pixels of an image, across.
         family: `convolutional` or `mlp`.
@@ -84,15 +85,19 @@ class ModelConfig:
 
     def check_names(self) -> None:
         """Refuse unknown names, listing the known ones."""
-        similarity(self.similarity)
+        for registry, name in (
+            (SIMILARITIES, self.similarity),
+            (MODELS, self.model),
+            (FAMILIES, self.family),
+            (LIKELIHOODS, self.likelihood),
+        ):
+            if name not in registry:
+                raise unknown_name(registry.kind, name, registry)
         for kind, name, names in (
-            ("model", self.model, KINDS),
-            ("network family", self.family, FAMILIES),
             ("item_layers", self.item_layers, ITEM_LAYERS),
             ("style", self.style, STYLES),
             ("kind of reads", self.reads, READS),
             ("prior", self.prior, PRIORS),
-            ("likelihood", self.likelihood, LIKELIHOODS),
         ):
             if name not in names:
                 raise unknown_name(kind, name, names)
@@ -124,7 +129,7 @@ class ModelConfig:
             raise InputError("style='published' is that of the model 'gmn' with images of 28x28 pixels.")
         if self.family == "convolutional":
             self.check_convolutional()
-        elif self.tied and self.learned_items:
+        elif self.family == "mlp" and self.tied and self.learned_items:
             raise InputError("Learned vectors and images cannot share one network: use tied=False.")
 
     def check_convolutional(self) -> None:
@@ -152,7 +157,11 @@ class ModelConfig:
 
 
 def paper_mlp(**changes: Any) -> ModelConfig:
-    """The paper's network for binarized MNIST: hidden layers of 256 and 128, z of 32."""
+    """The paper's network for binarized MNIST: hidden layers of 256 and 128, z of 32.
+
+    >>> vma.paper_mlp(learned_items=256).item_shape
+    (256,)
+    """
     defaults: dict[str, Any] = {
         "height": 28, "width": 28, "family": "mlp", "hidden": (256, 128), "latent": 32, "ink": 0.13,
     }  # fmt: skip

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from vma.addressing import AddressDistribution
 from vma.memory import Memory
-from vma.model import VMA
+from vma.model import VMA, AnyMemory
 from vma.warps import Look
 
 
@@ -30,7 +30,7 @@ class Dreams:
 
 
 @dataclass(frozen=True)
-class Recall:
+class DreamRecognition:
     """How well q(a|x) knows its dreams again.
 
     Attributes:
@@ -54,7 +54,7 @@ class Recall:
 @torch.no_grad()
 def dream(
     model: VMA,
-    memory: Memory | None,
+    memory: AnyMemory,
     count: int,
     *,
     binary: bool = True,
@@ -69,29 +69,29 @@ def dream(
         binary: Draw pixels; else a dream is the probability of ink, p(x|m_a,z), of every pixel.
         generator: Source of randomness.
     """
-    memory = model.memory(memory)
-    p_a = model.addressing.prior(memory, model.addressing.keys(memory))
+    keyed = model.keyed(memory)
+    p_a = model.addressing.prior(keyed)
     addresses = p_a.sample(count, generator)
-    noise = memory.items.new_empty((count, model.config.latent)).normal_(generator=generator)
-    uniforms = noise.new_empty((count, *model.config.image_shape)).uniform_(generator=generator)
-    drawn = model.draw(memory, addresses, noise, uniforms)
-    return Dreams(memory, p_a, addresses, drawn.images if binary else drawn.means)
+    noise = keyed.items.new_empty((count, model.latent)).normal_(generator=generator)
+    uniforms = noise.new_empty((count, *model.image_shape)).uniform_(generator=generator)
+    drawn = model.draw(keyed.memory, addresses, noise, uniforms)
+    return Dreams(keyed.memory, p_a, addresses, drawn.images if binary else drawn.means)
 
 
-def recall(model: VMA, dreams: Dreams, seen: Look | None = None) -> Recall:
+def recognise_dreams(model: VMA, dreams: Dreams, seen: Look | None = None) -> DreamRecognition:
     """log q(a|x̃) of every dream, by `model`, whose matching networks may see the images otherwise.
 
     Its mean over dreams is an unbiased estimate of E_p(a,x)[log q(a|x)] = −E_p(x)[KL(p(a|x) ‖ q(a|x))] + const.
     """
     addressing, memory = model.addressing, dreams.memory
-    keys = addressing.keys(memory if seen is None else memory.showing(seen))
+    keyed = addressing.keyed(memory if seen is None else memory.showing(seen))
     x = dreams.images if seen is None else seen(dreams.images)
-    q_a = addressing.posterior(x, memory, keys)
+    q_a = addressing.posterior(x, keyed)
     best = q_a.log_probs.argmax(-1)
     labels = torch.arange(len(memory), device=best.device) if memory.labels is None else memory.labels
-    return Recall(
+    return DreamRecognition(
         log_q_a=q_a.log_prob(dreams.addresses.unsqueeze(1)).squeeze(1),
         found=best == dreams.addresses,
         found_class=labels[best] == labels[dreams.addresses],
-        kl_p_a=dreams.p_a.kl(addressing.prior(memory, keys)),
+        kl_p_a=dreams.p_a.kl(addressing.prior(keyed)),
     )

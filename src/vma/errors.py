@@ -5,11 +5,38 @@ from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """Input that cannot be used; the message names what is wrong and what to do."""
+    """Input that cannot be used; the message names what is wrong and what to do.
+
+    >>> vma.Memory.of(torch.zeros(0, 28, 28))
+    Traceback (most recent call last):
+    ...
+    vma.errors.InputError: The memory is empty: give it at least one item.
+    """
 
 
 class TooFewImages(InputError):
     """Data with fewer classes, or images of a class, than are asked for."""
+
+
+# What an installation may leave out, by the extra that brings it.
+EXTRAS = {
+    "fastapi": "serve",
+    "pydantic": "serve",
+    "uvicorn": "serve",
+    "matplotlib": "plots",
+    "jinja2": "plots",
+    "tensorboard": "tensorboard",
+}
+
+
+def missing_extra(error: ModuleNotFoundError) -> InputError | None:
+    """The error for a package of an extra that is not installed; None where it is another one."""
+    name = (error.name or "").split(".")[0]
+    if name not in EXTRAS:
+        return None
+    return InputError(
+        f"This needs {name}, which is not installed: pip install 'variational-memory[{EXTRAS[name]}]'."
+    )
 
 
 def unknown_name(kind: str, name: str, names: Iterable[str]) -> InputError:

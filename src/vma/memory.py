@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vma.checks import as_images, as_tensor, check_shape, check_values
 from vma.errors import InputError
 
-START = 0.3  # deviation of learned items at the start (docs/lab-notes.md)
+START = 0.3  # deviation of learned items at the start (docs/lab-notes)
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,10 @@ class Memory:
 
     `Memory.of` builds one from raw images and checks them. A memory is a value: growing, shrinking and
     joining give a new one, and no model has to be retrained for it.
+
+    >>> memory = vma.Memory.of(torch.zeros(3, 28, 28), labels=[0, 0, 1])
+    >>> len(memory), len(memory.join(memory)), memory.keep(torch.tensor([2])).labels
+    (3, 6, tensor([1]))
 
     Attributes:
         items: What each address holds: images, or learned vectors.
@@ -102,6 +106,66 @@ class Memory:
         return replace(self, items=self.items.to(target), labels=move[0], mask=move[1])
 
 
+@dataclass(frozen=True, eq=False)
+class KeyedMemory:
+    """M with k_a = h(m_a) of every item: what depends on the items alone, computed once and carried along.
+
+    Every method of a model that reads takes one in place of a `Memory`; `VMA.keyed` makes it.
+
+    >>> model = vma.build_vma(vma.paper_mlp())
+    >>> keyed = model.keyed(vma.Memory.of(torch.zeros(3, 28, 28)))
+    >>> keyed.keys.shape, model.prior(keyed).perplexity()
+    (torch.Size([3, 128]), tensor(3., ...))
+
+    Attributes:
+        memory: M.
+        keys: k_a.
+    """
+
+    memory: Memory
+    keys: Float[Tensor, "memory matching"]
+
+    def __len__(self) -> int:
+        return len(self.memory)
+
+    @property
+    def items(self) -> Float[Tensor, "memory *item"]:
+        """m_a of every address."""
+        return self.memory.items
+
+    def keep(self, a: Int[Tensor, "kept"]) -> "KeyedMemory":
+        """The items at `a` alone."""
+        return KeyedMemory(self.memory.keep(a), self.keys[a]).by_coordinate()
+
+    def join(self, other: "KeyedMemory") -> "KeyedMemory":
+        """The items of both, those of `other` last."""
+        joined = torch.cat((self.keys, other.keys))
+        return KeyedMemory(self.memory.join(other.memory), joined).by_coordinate()
+
+    def only(self, mask: Bool[Tensor, "memory"]) -> "KeyedMemory":
+        """The same items and addresses, of which only those in the mask can be read."""
+        return replace(self, memory=replace(self.memory, mask=mask))
+
+    def by_coordinate(self) -> "KeyedMemory":
+        """The same with keys stored coordinate by coordinate: a single query reads a large memory in its order."""
+        return replace(self, keys=self.keys.T.contiguous().T)
+
+
+@dataclass(frozen=True)
+class PrecedingImages:
+    """M of x_t is x_1 … x_{t−1}: what a model of sequences conditions on, in place of a `Memory`.
+
+    Attributes:
+        length: T; the targets of a sequence follow each other.
+    """
+
+    length: int
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise InputError(f"A sequence needs at least one image, not {self.length}.")
+
+
 KINDS = {torch.int64: "whole numbers", torch.bool: "true or false"}
 
 
@@ -139,6 +203,8 @@ def choose_memory(memory: Any, learned: LearnedMemory | None, shape: Sequence[in
         return learned()
     if memory is None:
         raise InputError("This model reads raw items: give it a memory, e.g. Memory.of(images).")
+    if isinstance(memory, KeyedMemory):
+        memory = memory.memory
     if not isinstance(memory, Memory):
         raise InputError(
             f"The memory must be a Memory, not a {type(memory).__name__}: use Memory.of(images)."

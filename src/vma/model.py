@@ -1,5 +1,6 @@
 """p(x|M) = Σ_a p(a) ∫ p(z|m_a) p(x|z,m_a) dz (equation 1), and q(a,z|x) = q(a|x) q(z|m_a,x) (equation 3)."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,23 +15,29 @@ from vma.checks import as_targets, as_tensor, check_samples
 from vma.chunks import in_chunks
 from vma.config import ModelConfig
 from vma.errors import InputError
-from vma.estimators import Estimate, estimate, find_estimator
+from vma.estimators import Estimate, Estimator, estimate, find_estimator
 from vma.kernels import compiled
 from vma.latents import DiagonalGaussian
-from vma.likelihoods import Drawing, build_likelihood
-from vma.memory import LearnedMemory, Memory, choose_memory
-from vma.networks import build_networks
-from vma.reads import Gather, Reads, draw, gather
-from vma.similarity import similarity
+from vma.likelihoods import Drawing, Likelihood, blind_targets
+from vma.memory import KeyedMemory, LearnedMemory, Memory, PrecedingImages, choose_memory
+from vma.networks import Networks
+from vma.reads import FEWEST_ADAPTIVE, Gather, Reads, adaptive, check_sampling, draw, gather
 from vma.warps import Look
+
+AnyMemory = Memory | KeyedMemory | PrecedingImages | None
 
 
 @dataclass(frozen=True)
 class Samples:
     """Draws from p(x|M).
 
+    >>> model = vma.build_vma(vma.paper_mlp())
+    >>> drawn = model.sample(vma.Memory.of(torch.zeros(5, 28, 28)), 3)
+    >>> drawn.images.shape, drawn.addresses.shape
+    (torch.Size([3, 28, 28]), torch.Size([3]))
+
     Attributes:
-        addresses: a of each.
+        addresses: a of each; all 0 for a model without addresses.
         images: x.
         probabilities: The probability of ink at every pixel, from which the images were drawn; of grey levels
             and colours, their means.
@@ -42,54 +49,42 @@ class Samples:
     probabilities: Float[Tensor, "samples *image"]
     shown: Float[Tensor, "samples *image"]
 
-    @staticmethod
-    def of(addresses: Int[Tensor, "samples"], drawn: Drawing) -> "Samples":
-        """What was drawn, with where it came from."""
-        return Samples(addresses, drawn.images, drawn.means, drawn.shown)
 
+class GenerativeModel(nn.Module, ABC):
+    """p(x|M) by its bounds: what `VMA` and the models that it is compared with have in common.
 
-class VMA(nn.Module):
-    """The generative model with memory.
+    A model says what the terms of its bound are (`terms`) and what its decoder makes of draws from its priors
+    (`decoded_draws`); bound, gradient and samples follow from these, and are written here once.
 
-    Few-shot: pass a `Memory` of raw items with every call; it may be another one each time. Learned memory:
-    leave `memory` out, and the model's own parameter is used.
+    >>> vae = vma.build_model(vma.paper_mlp(model="vae"))
+    >>> vae.bound(torch.zeros(2, 28, 28), samples=10).shape, vae.has_addresses
+    (torch.Size([2]), False)
     """
+
+    likelihood: Likelihood
+    latent: int
+    image_shape: tuple[int, ...]
+    has_addresses = False
 
     def __init__(self, config: ModelConfig | None = None) -> None:
         super().__init__()
-        self.config = config = config or ModelConfig()
-        self.likelihood = build_likelihood(config)
-        self.networks = build_networks(config, self.likelihood.output)
-        key = self.networks.embedding(config.item_shape)
-        query = None if config.tied else self.networks.embedding(config.image_shape)
-        self.addressing = Addressing(key, query, similarity(config.similarity), config.matching, config.prior)
-        learned = config.learned_items
-        self.learned_memory = LearnedMemory(learned, config.item_shape) if learned else None
+        self.config_or_none = config
 
-    def memory(self, memory: Memory | None = None) -> Memory:
-        """The memory to use: the given one, checked, or the model's own learned one."""
-        return choose_memory(memory, self.learned_memory, self.config.item_shape, next(self.parameters()))
+    @property
+    def config(self) -> ModelConfig:
+        """The model in numbers and names, where it was built from them."""
+        if self.config_or_none is None:
+            raise InputError(
+                "This model was put together from parts and has no configuration: to save it, register its parts "
+                "and build it from a ModelConfig that names them (docs/extending.md)."
+            )
+        return self.config_or_none
 
-    def targets(self, x: Any) -> Float[Tensor, "batch *image"]:
-        """Targets x, checked, with the type of the weights."""
-        images = as_targets(x, self.config.image_shape, next(self.parameters()))
-        self.likelihood.check("targets", images)
-        return images
-
-    def prior(self, memory: Memory | None = None) -> AddressDistribution:
-        """p(a)."""
-        memory = self.memory(memory)
-        return self.addressing.prior(memory, self.addressing.keys(memory))
-
-    def posterior(self, x: Any, memory: Memory | None = None) -> AddressDistribution:
-        """q(a|x)."""
-        memory = self.memory(memory)
-        return self.addressing.posterior(self.targets(x), memory, self.addressing.keys(memory))
-
+    @abstractmethod
     def terms(
         self,
         x: Any,
-        memory: Memory | None = None,
+        memory: AnyMemory = None,
         samples: int = 4,
         *,
         sampling: str = "independent",
@@ -99,33 +94,205 @@ class VMA(nn.Module):
         blind: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> BoundTerms:
-        """The terms of the bound at `samples` reads per target, drawn from q(a,z|x).
+        """The terms of the bound at `samples` reads per target.
 
         Args:
             x: Targets [B, height, width] in [0, 1].
-            memory: M; left out for learned memory.
+            memory: M; left out for a learned memory, and for a model that has none.
             samples: K. With `sampling="all"`, the number of z for each address.
-            sampling: `independent`, `all`, `stratified`, `without-replacement` or `straight-through`.
+            sampling: How addresses are read, by a name of `vma.reads.SAMPLINGS`; `independent` for a model
+                without addresses.
             hold_q_z: Hold q(z|m,x) fixed in log q(z|m,x), as `dreg` asks.
             chunk: Rows that a network sees at a time, for a large K; 0 for all at once.
             seen: What q(a|x) sees of an image, in training; p(a) and all else see it as it is.
             blind: Share of the targets whose pixels do not know those before them, in training (`reading-order`).
             generator: Source of randomness.
         """
+
+    @abstractmethod
+    def decoded_draws(
+        self, memory: AnyMemory, samples: int, addresses: Any, generator: torch.Generator | None
+    ) -> tuple[Int[Tensor, "samples"], Float[Tensor, "samples outputs height width"]]:
+        """a ~ p(a) and z ~ p(z|m_a), or at the given `addresses`; a, and what the decoder makes of m_a and z."""
+
+    def targets(self, x: Any) -> Float[Tensor, "batch *image"]:
+        """Targets x, checked, with the type of the weights."""
+        images = as_targets(x, self.image_shape, next(self.parameters()))
+        self.likelihood.check("targets", images)
+        return images
+
+    def forward(
+        self,
+        x: Any,
+        memory: AnyMemory = None,
+        samples: int = 4,
+        *,
+        estimator: str | Estimator = "vimco",
+        latent_gradient: str = "pathwise",
+        seen: Look | None = None,
+        blind: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> Estimate:
+        """Bound and surrogate of one update: `model(x, memory).loss.backward()`.
+
+        Args:
+            x: Targets.
+            memory: M; left out for a learned memory.
+            samples: K.
+            estimator: One of `vma.ESTIMATORS`, or an `Estimator` of your own. A model without addresses has
+                nothing to score: it follows the gradient of the estimator's objective.
+            latent_gradient: `pathwise` or `dreg`.
+            seen: What q(a|x) sees of an image, such as `vma.warps.look` gives.
+            blind: Share of the targets whose pixels do not know those before them (`reading-order`).
+            generator: Source of randomness.
+        """
+        chosen = find_estimator(estimator)
+        sampling = chosen.sampling if self.has_addresses else "independent"
+        if self.has_addresses:
+            check_samples(samples, chosen.least_samples, f"The estimator {chosen.name!r}")
+        terms = self.terms(
+            x,
+            memory,
+            1 if sampling == "all" else samples,
+            sampling=sampling,
+            hold_q_z=latent_gradient == "dreg",
+            seen=seen,
+            blind=blind,
+            generator=generator,
+        )
+        return estimate(terms, chosen, latent_gradient)
+
+    @torch.no_grad()
+    def bound(
+        self,
+        x: Any,
+        memory: AnyMemory = None,
+        samples: int = 4,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Float[Tensor, "batch"]:
+        """L = log 1/K Σ_k w_k (eq. 7) for each target, with K = `samples`."""
+        return multi_sample_bound(self.terms(x, memory, samples, generator=generator))
+
+    @torch.no_grad()
+    def sample(
+        self,
+        memory: AnyMemory = None,
+        samples: int = 16,
+        *,
+        addresses: Any = None,
+        generator: torch.Generator | None = None,
+    ) -> Samples:
+        """a ~ p(a), z ~ p(z|m_a), x ~ p(x|m_a,z); with `addresses` given, one sample from each of them."""
+        check_samples(samples, 1, "Sampling")
+        a, maps = self.decoded_draws(memory, samples, addresses, generator)
+        uniforms = maps.new_empty((len(maps), *self.image_shape)).uniform_(generator=generator)
+        drawn = self.likelihood.draw(maps, uniforms)
+        return Samples(a, drawn.images, drawn.means, drawn.shown)
+
+
+class VMA(GenerativeModel):
+    """The generative model with memory, put together from its parts; `vma.build_model` makes them from names.
+
+    Few-shot: pass a `Memory` of raw items with every call; it may be another one each time. Learned memory:
+    leave `memory` out, and the model's own parameter is used.
+
+    >>> model = vma.build_vma(vma.ModelConfig(maps=8))
+    >>> memory = vma.Memory.of(torch.zeros(5, 26, 26))
+    >>> x = torch.zeros(2, 26, 26)
+    >>> model(x, memory, samples=4).loss.backward()
+    >>> model.posterior(x, memory).log_probs.shape, model.bound(x, memory, samples=10).shape
+    (torch.Size([2, 5]), torch.Size([2]))
+
+    Args:
+        networks: What maps x, m and z, of one family.
+        addressing: p(a) and q(a|x).
+        likelihood: p(x|m,z).
+        learned_memory: M, where it is a parameter.
+        config: What the parts were made from, if they were; needed to save the model.
+    """
+
+    has_addresses = True
+
+    def __init__(
+        self,
+        networks: Networks,
+        addressing: Addressing,
+        likelihood: Likelihood,
+        learned_memory: LearnedMemory | None = None,
+        config: ModelConfig | None = None,
+    ) -> None:
+        super().__init__(config)
+        self.likelihood = likelihood
+        self.networks = networks
+        self.addressing = addressing
+        self.learned_memory = learned_memory
+        self.latent, self.image_shape = networks.latent, networks.image_shape
+
+    def memory(self, memory: AnyMemory = None) -> Memory:
+        """The memory to use: the given one, checked, or the model's own learned one."""
+        return choose_memory(memory, self.learned_memory, self.networks.item_shape, next(self.parameters()))
+
+    def keyed(self, memory: AnyMemory = None) -> KeyedMemory:
+        """The memory to use, with its keys; those of a `KeyedMemory` are not computed again."""
+        if isinstance(memory, KeyedMemory) and self.learned_memory is None:
+            return memory
+        return self.addressing.keyed(self.memory(memory))
+
+    @torch.no_grad()
+    def remember(self, items: Float[Tensor, "memory *image"]) -> KeyedMemory:
+        """The memory of these images with its keys, to be kept; the model must give them a probability."""
+        self.likelihood.check("images", items)
+        return self.keyed(Memory(items)).by_coordinate()
+
+    def prior(self, memory: AnyMemory = None) -> AddressDistribution:
+        """p(a)."""
+        return self.addressing.prior(self.keyed(memory))
+
+    def posterior(self, x: Any, memory: AnyMemory = None) -> AddressDistribution:
+        """q(a|x)."""
+        keyed = self.keyed(memory)
+        return self.addressing.posterior(self.targets(x), keyed)
+
+    def terms(
+        self,
+        x: Any,
+        memory: AnyMemory = None,
+        samples: int = 4,
+        *,
+        sampling: str = "independent",
+        hold_q_z: bool = False,
+        chunk: int = 0,
+        seen: Look | None = None,
+        blind: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> BoundTerms:
+        """The terms of the bound at `samples` reads per target, drawn from q(a,z|x)."""
         check_samples(samples, 1, "A bound")
-        x, memory = self.targets(x), self.memory(memory)
-        keys = self.addressing.keys(memory)
-        p_a = self.addressing.prior(memory, keys)
-        q_a = self.addressing.posterior(x, memory, keys) if seen is None else self.glance(x, memory, seen)
-        reads = draw(q_a, samples, memory, sampling, generator)
-        shape = (*reads.addresses.shape, self.config.latent)
-        noise = torch.randn(shape, dtype=x.dtype, device=x.device, generator=generator)
-        hidden = blind_targets(len(x), blind, x.device, generator)
-        return self.terms_at(x, memory, p_a, q_a, reads, noise, hold_q_z=hold_q_z, blind=hidden, chunk=chunk)
+        check_sampling(sampling)
+        x, keyed = self.targets(x), self.keyed(memory)
+        memory = keyed.memory
+        p_a = self.addressing.prior(keyed)
+        q_a = self.addressing.posterior(x, keyed) if seen is None else self.glance(x, memory, seen)
+
+        def at(reads: Reads) -> BoundTerms:
+            shape = (*reads.addresses.shape, self.latent)
+            noise = torch.randn(shape, dtype=x.dtype, device=x.device, generator=generator)
+            hidden = blind_targets(len(x), blind, x.device, generator)
+            return self.terms_at(
+                x, memory, p_a, q_a, reads, noise, hold_q_z=hold_q_z, blind=hidden, chunk=chunk
+            )
+
+        if sampling == "adaptive" and samples >= FEWEST_ADAPTIVE:
+            return adaptive(q_a, samples, memory, generator, at)
+        plain = (
+            "independent" if sampling == "adaptive" else sampling
+        )  # too few reads to spend some on a pilot
+        return at(draw(q_a, samples, memory, plain, generator))
 
     def glance(self, x: Float[Tensor, "batch *image"], memory: Memory, seen: Look) -> AddressDistribution:
         """q(a|x) of matching networks that see targets and items as `seen` shows them."""
-        return self.addressing.posterior(seen(x), memory, self.addressing.keys(memory.showing(seen)))
+        return self.addressing.posterior(seen(x), self.addressing.keyed(memory.showing(seen)))
 
     def terms_at(
         self,
@@ -207,61 +374,11 @@ class VMA(nn.Module):
 
         return block.to_reads(features.prior), in_chunks(log_p_x, len(z), chunk)
 
-    def forward(
-        self,
-        x: Any,
-        memory: Memory | None = None,
-        samples: int = 4,
-        *,
-        estimator: str = "vimco",
-        latent_gradient: str = "pathwise",
-        seen: Look | None = None,
-        blind: float = 0.0,
-        generator: torch.Generator | None = None,
-    ) -> Estimate:
-        """Bound and surrogate of one update: `(-model(x, memory).surrogate).backward()`.
-
-        Args:
-            x: Targets.
-            memory: M; left out for learned memory.
-            samples: K.
-            estimator: One of `vma.ESTIMATORS`.
-            latent_gradient: `pathwise` or `dreg`.
-            seen: What q(a|x) sees of an image, such as `vma.warps.look` gives.
-            blind: Share of the targets whose pixels do not know those before them (`reading-order`).
-            generator: Source of randomness.
-        """
-        chosen = find_estimator(estimator)
-        check_samples(samples, chosen.least_samples, f"The estimator {estimator!r}")
-        terms = self.terms(
-            x,
-            memory,
-            1 if chosen.sampling == "all" else samples,
-            sampling=chosen.sampling,
-            hold_q_z=latent_gradient == "dreg",
-            seen=seen,
-            blind=blind,
-            generator=generator,
-        )
-        return estimate(terms, estimator, latent_gradient)
-
-    @torch.no_grad()
-    def bound(
-        self,
-        x: Any,
-        memory: Memory | None = None,
-        samples: int = 4,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Float[Tensor, "batch"]:
-        """L = log 1/K Σ_k w_k (eq. 7) for each target, with K = `samples`."""
-        return multi_sample_bound(self.terms(x, memory, samples, generator=generator))
-
     @torch.no_grad()
     def exact_bound(
         self,
         x: Any,
-        memory: Memory | None = None,
+        memory: AnyMemory = None,
         samples: int = 1,
         *,
         generator: torch.Generator | None = None,
@@ -269,24 +386,27 @@ class VMA(nn.Module):
         """log Σ_a p(a) 1/S Σ_s p(x,z_s|m_a) / q(z_s|m_a,x): exact in a, with S = `samples` per address."""
         return multi_sample_bound(self.terms(x, memory, samples, sampling="all", generator=generator))
 
-    @torch.no_grad()
-    def sample(
-        self,
-        memory: Memory | None = None,
-        samples: int = 16,
-        *,
-        addresses: Any = None,
-        generator: torch.Generator | None = None,
-    ) -> Samples:
-        """a ~ p(a), z ~ p(z|m_a), x ~ p(x|m_a,z); with `addresses` given, one sample from each of them."""
-        memory = self.memory(memory)
+    def decoded_draws(
+        self, memory: AnyMemory, samples: int, addresses: Any, generator: torch.Generator | None
+    ) -> tuple[Int[Tensor, "samples"], Float[Tensor, "samples outputs height width"]]:
+        """a ~ p(a) and z ~ p(z|m_a), or at the given `addresses`; a, and what the decoder makes of m_a and z."""
         if addresses is None:
-            check_samples(samples, 1, "Sampling")
-            addresses = self.addressing.prior(memory, self.addressing.keys(memory)).sample(samples, generator)
-        addresses = check_addresses(addresses, memory)
-        noise = memory.items.new_empty((len(addresses), self.config.latent)).normal_(generator=generator)
-        uniforms = noise.new_empty((len(addresses), *self.config.image_shape)).uniform_(generator=generator)
-        return Samples.of(addresses, self.draw(memory, addresses, noise, uniforms))
+            keyed = self.keyed(memory)
+            chosen, addresses = keyed.memory, self.addressing.prior(keyed).sample(samples, generator)
+        else:
+            chosen = self.memory(memory)
+        a = check_addresses(addresses, chosen)
+        noise = chosen.items.new_empty((len(a), self.latent)).normal_(generator=generator)
+        return a, self.decoded(chosen, a, noise)
+
+    def decoded(
+        self, memory: Memory, a: Int[Tensor, "samples"], noise: Float[Tensor, "samples latent"]
+    ) -> Float[Tensor, "samples outputs height width"]:
+        """What the decoder makes of m_a and z = μ + σ ε, with μ and σ those of p(z|m_a) and `noise` ε."""
+        items, rows = a.unique(return_inverse=True)
+        features = self.networks.items(memory.read(items))
+        z = DiagonalGaussian.of_statistics(features.prior[rows]).sample(noise)
+        return self.networks.decode(z, tuple(half.index_select(0, rows) for half in features.decoder))
 
     @torch.no_grad()
     def draw(
@@ -298,20 +418,7 @@ class VMA(nn.Module):
         temperature: float = 1.0,
     ) -> Drawing:
         """x ~ p(x|m_a,z) by `uniforms`, at z = μ + σ ε with μ and σ those of p(z|m_a) and `noise` ε."""
-        items, rows = a.unique(return_inverse=True)
-        features = self.networks.items(memory.read(items))
-        z = DiagonalGaussian.of_statistics(features.prior[rows]).sample(noise)
-        item = tuple(half.index_select(0, rows) for half in features.decoder)
-        return self.likelihood.draw(self.networks.decode(z, item), uniforms, temperature)
-
-
-def blind_targets(
-    count: int, share: float, device: torch.device, generator: torch.Generator | None
-) -> Bool[Tensor, "batch"] | None:
-    """Each of `count` targets with the probability `share`; None where that is 0."""
-    if not 0 <= share <= 1:
-        raise InputError(f"blind is a share of the targets, from 0 to 1, not {share}.")
-    return torch.rand(count, device=device, generator=generator) < share if share else None
+        return self.likelihood.draw(self.decoded(memory, a, noise), uniforms, temperature)
 
 
 def check_addresses(addresses: Any, memory: Memory) -> Int[Tensor, "samples"]:
@@ -321,3 +428,10 @@ def check_addresses(addresses: Any, memory: Memory) -> Int[Tensor, "samples"]:
     if not whole or int(a.min()) < 0 or int(a.max()) >= len(memory):
         raise InputError(f"addresses must be one or more whole numbers from 0 to {len(memory) - 1}.")
     return a.long()
+
+
+def addressed(model: GenerativeModel, purpose: str) -> VMA:
+    """The model, which must have addresses for that `purpose`, such as `dream`."""
+    if not isinstance(model, VMA):
+        raise InputError(f"A {type(model).__name__} has no addresses, so it cannot {purpose}: use a VMA.")
+    return model

@@ -9,10 +9,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vma.addressing import AddressDistribution
+from vma.bounds import BoundTerms
 from vma.chunks import slices
 from vma.errors import InputError, unknown_name
-from vma.estimators.without_replacement import log_mass_of_set
 from vma.memory import Memory
+from vma.subsets import log_mass_of_set
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Reads:
 
 
 ALL = slice(None)
+PILOT = 4  # with `adaptive`, one read in so many is spent on finding out where p(a|x) is
+FEWEST_ADAPTIVE = 2 * PILOT  # reads below which that is not worth it
 
 
 @dataclass(frozen=True)
@@ -269,19 +272,52 @@ def straight_through(
     return Reads(addresses, mass, choice=hard + (soft - soft.detach()))
 
 
-SAMPLINGS: dict[str, Callable[[AddressDistribution, int, Memory, torch.Generator | None], Reads]] = {
+DRAWS: dict[str, Callable[[AddressDistribution, int, Memory, torch.Generator | None], Reads]] = {
     "independent": independent,
     "all": all_addresses,
     "stratified": stratified,
     "without-replacement": without_replacement,
     "straight-through": straight_through,
 }
+SAMPLINGS = (*DRAWS, "adaptive")  # the one vocabulary for how addresses are read
 
 
 def draw(
     q_a: AddressDistribution, samples: int, memory: Memory, sampling: str, generator: torch.Generator | None
 ) -> Reads:
     """Reads from q(a|x), drawn as `sampling` says."""
+    check_sampling(sampling)
+    return DRAWS[sampling](q_a, samples, memory, generator)
+
+
+def check_sampling(sampling: str) -> None:
+    """Refuse an unknown way of sampling, listing the known ones."""
     if sampling not in SAMPLINGS:
         raise unknown_name("sampling", sampling, SAMPLINGS)
-    return SAMPLINGS[sampling](q_a, samples, memory, generator)
+
+
+def adaptive(
+    q_a: AddressDistribution,
+    samples: int,
+    memory: Memory,
+    generator: torch.Generator | None,
+    terms_at: Callable[[Reads], BoundTerms],
+) -> BoundTerms:
+    """log (K₁ p̂₁ + K₂ p̂₂) / K: p̂₁ from a pilot of K₁ = K/4 reads, p̂₂ from reads shared out by what it found.
+
+    Both sum exactly over the addresses that get a read or more and sample z within each (see `stratified`).
+    The pilot's reads are shared out by q(a|x); its weights estimate p(a|x), and the K₂ others are shared out by
+    the mean of the two. p̂₁ is unbiased, and so is p̂₂ whatever the pilot found: the logarithm of their
+    mean is a lower bound of log p(x|M) in expectation, as that of eq. 7 is.
+    """
+    reads = stratified(q_a, samples // PILOT, memory, generator)
+    pilot = terms_at(reads)
+    rest = stratified(q_a, samples - samples // PILOT, memory, generator, allocation(q_a, reads, pilot))
+    return pilot.join(terms_at(rest))
+
+
+def allocation(q_a: AddressDistribution, reads: Reads, pilot: BoundTerms) -> AddressDistribution:
+    """½ q(a|x) + ½ p̂(a|x), where p̂(a|x) is each address's share of the pilot's weights."""
+    q = q_a.log_probs.exp()
+    found = torch.zeros_like(q).scatter_add(-1, reads.addresses, pilot.weights)
+    return AddressDistribution((0.5 * q + 0.5 * found).log())

@@ -7,10 +7,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
+from vma.build import build_model
 from vma.config import ModelConfig, config_from, config_of_file
 from vma.errors import InputError
 from vma.files import write_atomically
-from vma.models import GenerativeModel, build_model
+from vma.model import GenerativeModel
 
 FORMAT = "vma-model"
 VERSION = 1
@@ -18,7 +19,10 @@ IN_RUN = "model.safetensors"  # a run's folder holds its model under this name
 
 
 def save_model(model: GenerativeModel, path: str | Path) -> None:
-    """Write `model` to `path`, atomically."""
+    """Write `model` to `path`, atomically.
+
+    >>> vma.save_model(vma.build_vma(vma.paper_mlp()), "digits.safetensors")
+    """
     header = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -29,7 +33,12 @@ def save_model(model: GenerativeModel, path: str | Path) -> None:
 
 
 def load_model(path: str | Path) -> GenerativeModel:
-    """The model in `path`, exactly as it was saved, with its weights' type."""
+    """The model in `path`, exactly as it was saved, with its weights' type.
+
+    >>> vma.save_model(vma.build_vma(vma.paper_mlp()), "digits.safetensors")
+    >>> vma.load_model("digits.safetensors").config.latent
+    32
+    """
     config, tensors = read_model(Path(path))
     model = build_model(config).to(next(iter(tensors.values())).dtype)
     try:

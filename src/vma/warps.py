@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
 from vma.errors import InputError
-from vma.kernels.maps import planes
 
 Images = Float[Tensor, "batch *image"]
 Look = Callable[[Images], Images]  # what the matching networks see of an image
@@ -75,7 +74,7 @@ def warped(images: Images, settings: WarpSettings, generator: torch.Generator | 
     """Every image through a map of its own, by bilinear interpolation; beyond the edge there is no ink."""
     if max(settings.sizes) == 0:
         return images
-    whole = planes(images)
+    whole = images.unsqueeze(1) if images.ndim == 3 else images
     grid = affine_grid(maps(settings, len(images), images, generator), list(whole.shape), False)
     return grid_sample(whole, grid, align_corners=False).view(images.shape)
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from vma import VMA, AddressDistribution, BoundTerms, Memory, ModelConfig
+from vma.build import parts_of
 from vma.data.dataset import Dataset
 from vma.evaluation.trained_run import TrainedRun
 from vma.runs.settings import EpisodeSettings, TrainSettings
@@ -36,6 +37,9 @@ def code(images: Tensor) -> Tensor:
 
 class Perfect(VMA):
     """p(a) = 1/|M|, q(a|x) flat over the items of x's class, p(x|m_a) = exp(−COST) there: NLL = COST + log C."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(*parts_of(config))
 
     def posterior(self, x: Any, memory: Memory | None = None) -> AddressDistribution:
         assert memory is not None

@@ -11,7 +11,8 @@ from PIL import Image
 
 from tests.evaluation.perfect import coded, trained
 from tests.oracles import SIGMAS, small_convolutional, small_mlp
-from vma import VMA, InputError
+from vma import InputError
+from vma.build import build_model, build_vma
 from vma.evaluation import CalibrationOptions, calibration
 from vma.evaluation.calibration import (
     BINS,
@@ -25,9 +26,7 @@ from vma.evaluation.classification import trial_draw
 from vma.evaluation.figures import draw_calibration, merge
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.tables import table
-from vma.fewshot.keyed import KeyedMemory
 from vma.fewshot.recognition import RULES, shares
-from vma.models import build_model
 
 TRIALS = 4000
 
@@ -74,7 +73,7 @@ def test_bins_are_of_equal_width_and_hold_every_forecast() -> None:
 
 def asked(**changes: Any) -> Evaluation:
     options = CalibrationOptions(**{"tasks": ((3, 2), (2, 1)), "trials": 23, "samples": 2, **changes})
-    return calibration(trained(VMA(small_mlp()), coded(9, 4)), options)
+    return calibration(trained(build_vma(small_mlp()), coded(9, 4)), options)
 
 
 def rows_of(evaluation: Evaluation) -> list[dict[str, Any]]:
@@ -88,14 +87,14 @@ def without_time(row: dict[str, Any]) -> dict[str, Any]:
 
 def test_what_is_measured_is_what_recognise_says() -> None:
     """The first trial of each rule against `shares` on the same episode: no class is shifted at step 0."""
-    about = trained(VMA(small_mlp()), coded(9, 4))
+    about = trained(build_vma(small_mlp()), coded(9, 4))
     options = CalibrationOptions(tasks=((3, 2),), trials=1, samples=2, seed=5)
     (row,) = rows_of(calibration(about, options))
     episode = trial_draw(about.dataset, 3, 2, 5)(0).tensors()
-    keyed = KeyedMemory.of(about.model, episode.memory)
+    keyed = about.model.remember(episode.memory)
     for name, (said,) in row["rules"].items():
         classes, x = episode.memory_labels.tolist(), episode.targets.double()
-        share = shares(keyed, classes, x, RULES[name], 2, about.generator(5, 0))[0]
+        share = shares(about.model, keyed, classes, x, RULES[name], 2, about.generator(5, 0))[0]
         mass = torch.stack([share[episode.memory_labels == c].sum() for c in range(3)])
         label = int(episode.target_labels)
         assert said["probability"] == pytest.approx(float(mass.max()))
@@ -122,7 +121,7 @@ def test_units_are_functions_of_their_number_and_cover_all_trials() -> None:
 
 def test_a_model_that_cannot_choose_is_right_by_chance_and_knows_it() -> None:
     """With keys all alike, q(a|x) is flat: every class is the first as often as any."""
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     with torch.no_grad():
         for parameter in model.addressing.parameters():
             parameter.zero_()

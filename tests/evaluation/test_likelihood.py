@@ -17,10 +17,9 @@ from tests.oracles import (
     small_convolutional,
     small_mlp,
 )
-from vma import VMA, AddressDistribution, InputError, Memory, decomposition, multi_sample_bound
+from vma import AddressDistribution, InputError, Memory, decomposition, multi_sample_bound
+from vma.build import build_model, build_vma
 from vma.evaluation import bounds, likelihood, measures
-from vma.evaluation.adaptive import adaptive_terms
-from vma.models import build_model
 from vma.reads import all_addresses, gather, independent, stratified
 
 KINDS = ("vma", "vae", "soft-attention", "gmn")
@@ -38,7 +37,7 @@ def test_pieces_of_any_size_give_the_same_terms(kind: str) -> None:
 
 
 def test_targets_in_groups_give_bounds_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     x, memory = episode(model.config, 7, 5)
     source = torch.Generator().manual_seed(1)
     pairs = [multi_sample_bound(model.terms(part, memory, 20, generator=source)) for part in x.split(2)]
@@ -48,7 +47,7 @@ def test_targets_in_groups_give_bounds_for_all(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_each_item_and_each_pair_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = VMA(small_convolutional())
+    model = build_vma(small_convolutional())
     x, memory = episode(model.config, 3, 5)
     rows: dict[str, int] = {"items": 0, "encode": 0, "decode": 0, "key": 0}
 
@@ -73,7 +72,7 @@ def test_each_item_and_each_pair_is_computed_once(monkeypatch: pytest.MonkeyPatc
 
 
 def test_measures_equal_the_exact_ones() -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     x, memory = episode(model.config, 4, 5)
     chosen, p_a, q_a = distributions(model, x, memory)
     noise = torch.randn(4, 5, model.config.latent)
@@ -137,7 +136,7 @@ def test_masked_items_and_certain_posteriors_are_fine() -> None:
 
 
 def test_the_adaptive_estimate_is_unbiased_and_its_logarithm_a_bound() -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     x, memory = episode(model.config, 1, 5)
     truth = float(exact_log_marginal(model, x, memory))
     many = x.expand(10_000, -1, -1)
@@ -148,7 +147,7 @@ def test_the_adaptive_estimate_is_unbiased_and_its_logarithm_a_bound() -> None:
 
 
 def test_it_is_exact_where_z_does_not_matter_and_independent_reads_are_not() -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     with torch.no_grad():  # q(z|m,x) = p(z|m) = N(0, 1), z of no effect, items that differ
         for network in (model.networks.encoder[-1], model.networks.prior[-1], model.networks.decoder_z):
             network.weight.zero_()
@@ -163,9 +162,9 @@ def test_it_is_exact_where_z_does_not_matter_and_independent_reads_are_not() -> 
 
 
 def test_adaptive_terms_decompose_like_any_others() -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     x, memory = episode(model.config, 2, 5)
-    terms = adaptive_terms(model, x, memory, 40)
+    terms = model.terms(x, memory, 40, sampling="adaptive")
     torch.testing.assert_close(terms.log_mass.exp().sum(-1), torch.ones(2))
     _, p_a, q_a = distributions(model, x, memory)
     torch.testing.assert_close(decomposition(terms).kl_a, q_a.kl(p_a))
@@ -180,7 +179,7 @@ def test_a_model_without_addresses_is_sampled_in_the_only_way_there_is() -> None
 
 
 def test_an_unknown_way_of_sampling_is_named() -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     with pytest.raises(InputError, match="adaptive"):
         bounds(model, *episode(model.config, 1, 2), 4, sampling="adaptiv")
 
@@ -190,7 +189,7 @@ import resource, torch
 from vma import VMA, Memory, ModelConfig
 from vma.evaluation import bounds
 torch.set_num_threads(1)
-model = VMA(ModelConfig(maps=64))
+model = build_vma(ModelConfig(maps=64))
 items = (torch.rand(2560, 26, 26) < 0.1).float()
 print(bounds(model, items[:2], Memory.of(items), 32).shape)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -14,6 +14,7 @@ from torch.nn.functional import one_hot
 from tests.evaluation.perfect import CONFIG, COST, SIZE, code, coded, trained
 from tests.oracles import SIGMAS, small_mlp
 from vma import VMA, AddressDistribution, BoundTerms, InputError, Memory
+from vma.build import build_vma, parts_of
 from vma.evaluation import NoveltyOptions, novelty
 from vma.evaluation.figures import draw_novelty
 from vma.evaluation.novelty import LEVELS, MEASURES, area, curve, flagged, histogram, split, summary
@@ -38,7 +39,7 @@ class Knowing(VMA):
     """q(a|x) is nearly all on the items of x's class, and p(x|m_a) = exp(−COST) there, exp(−100) elsewhere."""
 
     def __init__(self) -> None:
-        super().__init__(CONFIG)
+        super().__init__(*parts_of(CONFIG))
         self.addressing.key, self.addressing.query = CodeKeys(), CodeKeys()
         self.addressing.prior_query = None
 
@@ -96,7 +97,7 @@ def test_the_table_and_the_figure_show_the_answer(found: dict[str, Any]) -> None
 def test_an_episode_depends_on_its_number_alone() -> None:
     torch.manual_seed(0)
     options = NoveltyOptions(episodes=2, classes=2, absent=2, shots=2, targets=2, samples=2)
-    model, dataset = VMA(CONFIG), coded(9, 6)
+    model, dataset = build_vma(CONFIG), coded(9, 6)
     one, other = (novelty(trained(model, dataset), options) for _ in range(2))
     assert [one.part(0), one.part(1)] == [other.part(1), other.part(0)][::-1]
     assert one.part(0) != one.part(1)
@@ -178,10 +179,10 @@ MISTAKES = {
 def test_mistakes_are_named(mistake: str) -> None:
     options, message = MISTAKES[mistake]
     with pytest.raises(InputError, match=message):
-        novelty(trained(VMA(CONFIG), coded(6, 6)), NoveltyOptions(**options))
+        novelty(trained(build_vma(CONFIG), coded(6, 6)), NoveltyOptions(**options))
 
 
 def test_a_model_without_a_raw_memory_is_refused() -> None:
-    learned = VMA(small_mlp(height=SIZE, width=SIZE, learned_items=3))
+    learned = build_vma(small_mlp(height=SIZE, width=SIZE, learned_items=3))
     with pytest.raises(InputError, match="Only a model with a raw memory"):
         novelty(trained(learned, coded(6, 6)), NoveltyOptions())

@@ -18,7 +18,8 @@ from tests.oracles import (
     small_convolutional,
     small_mlp,
 )
-from vma import VMA, InputError, Memory
+from vma import InputError, Memory
+from vma.build import build_model, build_vma
 from vma.data.dataset import Dataset
 from vma.evaluation import (
     ClassesOptions,
@@ -38,7 +39,6 @@ from vma.evaluation.classification import trial_draw
 from vma.evaluation.images import pack
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.statistics import area_under_curve, mean_of, wilson
-from vma.models import build_model
 from vma.plotting.embedding import unpack
 from vma.runs.settings import EpisodeSettings, TrainSettings
 
@@ -59,7 +59,7 @@ def test_a_perfect_model_classifies_perfectly_and_a_blind_one_by_chance() -> Non
 
 
 def test_the_likelihood_of_classes_sums_to_that_of_the_memory() -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     x, memory = episode(model.config, 3, 6)
     assert memory is not None
     labelled = Memory(memory.items, torch.tensor([0, 1, 1, 2, 0, 2]))
@@ -91,7 +91,7 @@ def test_targets_of_an_absent_class_are_flagged() -> None:
 
 
 def test_nll_counts_targets_and_resolves_what_was_left_out() -> None:
-    evaluation = nll(trained(VMA(CONFIG), coded(8, 6), shots=3), NllOptions(episodes=4, samples=5))
+    evaluation = nll(trained(build_vma(CONFIG), coded(8, 6), shots=3), NllOptions(episodes=4, samples=5))
     found = results(evaluation)
     assert evaluation.about["classes"] == 2
     assert evaluation.about["shots"] == 3
@@ -105,7 +105,7 @@ def test_nll_counts_targets_and_resolves_what_was_left_out() -> None:
 def test_a_model_trained_on_sequences_gets_test_episodes_of_its_own() -> None:
     sequences = EpisodeSettings("sequence", classes=2, targets=10, shots=20)
     settings = TrainSettings(model=small_convolutional(model="gmn"), episode=sequences)
-    asked = TrainedRun(VMA(CONFIG), coded(8, 9), settings, {"model": {"kind": "vma"}, "data": {}})
+    asked = TrainedRun(build_vma(CONFIG), coded(8, 9), settings, {"model": {"kind": "vma"}, "data": {}})
     evaluation = nll(asked, NllOptions(episodes=1, samples=2))
     assert [evaluation.about[key] for key in ("classes", "targets", "shots")] == [2, 4, 4]
     assert classes_sweep(asked, ClassesOptions(classes=(1,))).about["shots"] == 4
@@ -113,26 +113,28 @@ def test_a_model_trained_on_sequences_gets_test_episodes_of_its_own() -> None:
 
 def test_a_learned_memory_says_how_much_of_it_is_in_use() -> None:
     config = small_mlp(learned_items=6)
-    found = results(nll(trained(VMA(config), coded(8, 6)), NllOptions(episodes=3, targets=4, samples=2)))
+    found = results(
+        nll(trained(build_vma(config), coded(8, 6)), NllOptions(episodes=3, targets=4, samples=2))
+    )
     assert found["items"] == 6
     assert 1 <= found["items_in_use"] <= 6
     assert 0 < found["entropy_p_a"] <= math.log(6) + 1e-9
 
 
 def test_samples_by_item_and_of_a_learned_memory() -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     row = results(samples(trained(model, coded(8, 6)), SamplesOptions(rows=3, samples=4, shots=2, real=2)))
     shapes = {name: unpack(row[name]).shape for name in ("items", "real", "probabilities", "binary")}
     pair, four = (3, 2, 4, 4), (3, 4, 4, 4)
     assert shapes == {"items": pair, "real": pair, "probabilities": four, "binary": four}
-    learned = VMA(small_mlp(learned_items=5))
+    learned = build_vma(small_mlp(learned_items=5))
     row = results(samples(trained(learned, coded(8, 6)), SamplesOptions(rows=3, samples=4)))
     assert len(set(row["addresses"])) == 3
     assert unpack(row["probabilities"]).shape == (3, 4, 4, 4)
 
 
 def test_rows_of_a_learned_memory_share_their_item() -> None:
-    learned = VMA(small_mlp(learned_items=5))
+    learned = build_vma(small_mlp(learned_items=5))
     with torch.no_grad():  # z of no effect: a row's images are then all alike, and rows differ
         learned.networks.decoder_z.weight.zero_()
         learned.networks.decoder_m.weight.mul_(5)

@@ -22,7 +22,9 @@ def twenty_updates(seed: int, real=small_settings) -> TrainSettings:
 
 def test_an_interrupted_quickstart_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("vma.quickstart.command.train", lambda settings, run: asked.append(run) is not None)
+    monkeypatch.setattr(
+        "vma.quickstart.command.train_run", lambda settings, run: asked.append(run) is not None
+    )
     run(["quickstart", "--folder", str(tmp_path)])
     assert len(asked) == 1
 

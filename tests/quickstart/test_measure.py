@@ -73,7 +73,7 @@ def without_weights(model: nn.Module, bias: float) -> None:
 
 
 def test_nll_of_a_model_that_ignores_a_and_z_is_the_cross_entropy() -> None:
-    model, vae, data, bias = vma.VMA(CONFIG), VAE(CONFIG), dataset(), -1.3
+    model, vae, data, bias = vma.build_vma(CONFIG), VAE(CONFIG), dataset(), -1.3
     without_weights(model, bias)
     without_weights(vae, 0.0)
     found = measure(model, vae, data, TRAINING, episodes=3, samples=5, trials=10, seed=4)
@@ -105,7 +105,7 @@ def test_nll_is_the_log_mean_of_the_weights_over_targets_and_then_episodes() -> 
 
 
 def test_findings_repeat_from_the_seed_and_survive_json() -> None:
-    model, vae, data = vma.VMA(CONFIG), VAE(CONFIG), dataset()
+    model, vae, data = vma.build_vma(CONFIG), VAE(CONFIG), dataset()
     first, second, other = (
         measure(model, vae, data, TRAINING, episodes=2, samples=2, trials=20, seed=seed) for seed in (1, 1, 2)
     )
@@ -116,7 +116,7 @@ def test_findings_repeat_from_the_seed_and_survive_json() -> None:
 
 def test_one_episode_has_no_standard_error() -> None:
     with pytest.raises(InputError, match="at least 2 episodes"):
-        measure(vma.VMA(CONFIG), VAE(CONFIG), dataset(), TRAINING, episodes=1)
+        measure(vma.build_vma(CONFIG), VAE(CONFIG), dataset(), TRAINING, episodes=1)
 
 
 @pytest.mark.parametrize(("sharpness", "expected"), [(1000.0, 1.0), (0.0, 0.2), (-1000.0, 0.0)])

@@ -28,7 +28,7 @@ def test_pictures_are_small_pngs_that_show_something(pictures: Pictures) -> None
 
 def test_pictures_repeat_from_the_seed() -> None:
     torch.manual_seed(0)
-    model = vma.VMA(CONFIG)
+    model = vma.build_vma(CONFIG)
     shown = [one_shot(model, dataset(), rows=2, samples=2, seed=s) for s in (3, 3, 4)]
     first, second, other = map(one_shot_png, shown)
     assert first == second != other
@@ -44,7 +44,7 @@ def test_drawings_of_a_row_are_different_images_of_one_class() -> None:
 
 
 def test_targets_to_look_up_are_chosen_by_entropy_and_the_last_misses_its_class() -> None:
-    model, episode = vma.VMA(CONFIG), EpisodeSampler(dataset()).episode(0).tensors()
+    model, episode = vma.build_vma(CONFIG), EpisodeSampler(dataset()).episode(0).tensors()
     first, median, last, without = lookups(model, episode, samples=3, seed=0)
     entropies = [float(-(each.q * np.log(each.q)).sum()) for each in (first, median, last)]
     everything = model.posterior(episode.targets, Memory.of(episode.memory)).entropy().detach()

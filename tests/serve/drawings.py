@@ -8,6 +8,7 @@ import torch
 from PIL import Image, ImageDraw
 
 from vma import VMA, ModelConfig
+from vma.build import build_vma
 
 SIDE, GRID = 26, 8
 Points = list[tuple[float, float]]
@@ -22,7 +23,7 @@ BAR: list[Points] = [[(0.5, 0.15), (0.5, 0.85)]]
 def blurring_model() -> VMA:
     """S(m, x) compares blurred images, so that q(a|x) prefers the item that looks most like the target."""
     config = ModelConfig(family="mlp", hidden=(GRID**2,), latent=4, matching=GRID**2, tied=True, prior="flat")
-    model = VMA(config).float()
+    model = build_vma(config).float()
     first, last = (each for each in model.addressing.key.modules() if isinstance(each, torch.nn.Linear))
     places, centres = torch.arange(SIDE).float(), torch.linspace(2, SIDE - 3, GRID).float()
     bump = torch.exp(-((places - centres[:, None]) ** 2) / 8)

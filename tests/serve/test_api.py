@@ -163,7 +163,7 @@ def test_the_memory_as_a_file_and_back(two_cards: httpx.Client, model: TrainedMo
     file = two_cards.get("/api/memory/file")
     assert "attachment" in file.headers["content-disposition"]
     (tmp_path / "saved.safetensors").write_bytes(file.content)
-    assert model.recall(tmp_path / "saved.safetensors").labels == ("ring", "cross")
+    assert model.open_memory(tmp_path / "saved.safetensors").labels == ("ring", "cross")
     ask(two_cards, "forget", ids=[card["id"] for card in before])
     response = two_cards.post("/api/memory/file", content=file.content)
     assert response.status_code == 200

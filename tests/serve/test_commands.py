@@ -13,7 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from vma import VMA, InputError, ModelConfig
+from vma import InputError, ModelConfig
+from vma.build import build_vma
 from vma.commands.serve import default_memory, listen, newest_model, serve
 from vma.fewshot import TrainedModel
 from vma.storage import save_model
@@ -39,7 +40,8 @@ def test_the_newest_run_that_can_remember(tmp_path: Path, model_path: Path) -> N
     assert newest_model(tmp_path).name == "new"
     (tmp_path / "vae").mkdir()
     save_model(
-        VMA(ModelConfig(family="mlp", hidden=(4,), learned_items=3)), tmp_path / "vae" / "model.safetensors"
+        build_vma(ModelConfig(family="mlp", hidden=(4,), learned_items=3)),
+        tmp_path / "vae" / "model.safetensors",
     )
     assert newest_model(tmp_path).name == "new"
 

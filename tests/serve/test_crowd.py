@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from tests.serve.conftest import running_server
 from tests.serve.drawings import CROSS, RING, drawing
 from vma.fewshot import TrainedModel
-from vma.serve.limits import BodyLimit, Workers
+from vma.serve.guard import BodyLimit, Workers
 from vma.serve.store import Store
 
 CLIENTS = 200

@@ -21,8 +21,8 @@ from tests.serve.drawings import CROSS, RING, SIDE, drawing, encode
 from vma.errors import InputError
 from vma.fewshot import TrainedModel
 from vma.serve import Store
-from vma.serve.contents import Contents
-from vma.serve.limits import BODY, ITEMS
+from vma.serve.guard import BODY, ITEMS
+from vma.serve.store import Contents
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from vma import ModelConfig
 from vma.runs.folder import Run
 from vma.runs.presets import PRESETS
 from vma.runs.settings import DataSettings, EpisodeSettings, OptimiserSettings, TrainSettings
-from vma.training.loop import train
+from vma.training.loop import train_run
 
 SMALL = TrainSettings(
     preset="small",
@@ -68,7 +68,7 @@ def fit(settings: TrainSettings, folder: Path, resume: bool = False, data: Path 
     before, threads = torch.get_default_dtype(), torch.get_num_threads()
     torch.set_default_dtype(torch.float32)
     try:
-        train(settings, Run(folder), data=data, resume=resume, quiet=True)
+        train_run(settings, Run(folder), data=data, resume=resume, quiet=True)
         return Run(folder)
     finally:
         torch.set_default_dtype(before)

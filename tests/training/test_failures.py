@@ -13,7 +13,7 @@ from tests.training.small import fit, losses, small
 from vma import InputError
 from vma.runs.folder import Run, settings_from
 from vma.runs.settings import DataSettings, EpisodeSettings, OptimiserSettings, TrainSettings
-from vma.training.loop import train
+from vma.training.loop import train_run
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def content(folder: Path) -> dict[str, bytes]:
 def test_a_folder_with_a_run_is_not_overwritten(finished: Run) -> None:
     before = content(finished.folder)
     with pytest.raises(InputError, match="already holds a run: continue it with 'vma train --resume"):
-        train(small(threads=0), finished)  # not quiet: TensorBoard must not write either
+        train_run(small(threads=0), finished)  # not quiet: TensorBoard must not write either
     assert content(finished.folder) == before
 
 
@@ -200,9 +200,9 @@ def test_mixed_precision_needs_a_device_that_has_it(tmp_path: Path) -> None:
 
 def test_an_unknown_device_and_dataset(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Unknown device"):
-        train(TrainSettings(), Run(tmp_path), device="abacus")
+        train_run(TrainSettings(), Run(tmp_path), device="abacus")
     with pytest.raises(InputError, match="There is no device 'cuda:9'"):
-        train(TrainSettings(), Run(tmp_path), device="cuda:9")
+        train_run(TrainSettings(), Run(tmp_path), device="cuda:9")
     assert not Run(tmp_path).settings_file.exists()
     with pytest.raises(InputError, match=r"Unknown dataset 'glyph'.*Did you mean 'glyphs'"):
         fit(small(data=replace(small().data, name="glyph")), tmp_path / "run")

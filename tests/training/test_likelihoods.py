@@ -118,7 +118,7 @@ def test_pictures_of_a_folder_are_learned_and_drawn(tmp_path: Path, colour: bool
     torch.testing.assert_close(levels, levels.round())
     path = tmp_path / "memory.safetensors"
     memory.save(path)
-    assert torch.equal(model.recall(path).items, memory.items)
+    assert torch.equal(model.open_memory(path).items, memory.items)
     assert np.isfinite(memory.score(tmp_path / "pictures" / "class1")[0].log_p)
 
 

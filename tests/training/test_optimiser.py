@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.oracles import small_convolutional, small_mlp
-from vma import VMA
+from vma.build import build_vma
 from vma.runs.settings import OptimiserSettings
 from vma.training.muon import Muon, orthogonalise
 from vma.training.optimiser import (
@@ -84,7 +84,7 @@ def test_a_transposed_kernel_moves_as_the_plain_one_with_its_axes_swapped() -> N
 
 
 def test_what_muon_moves() -> None:
-    model = VMA(small_convolutional(learned_items=3))
+    model = build_vma(small_convolutional(learned_items=3))
     names = dict(muon_parameters(model, (*CONVOLUTIONS, torch.nn.Linear)))
     assert "networks.encoder_pyramid.layers.0.weight" in names
     assert "networks.encoder_x.weight" not in names  # one map in
@@ -100,7 +100,7 @@ def test_what_muon_moves() -> None:
 
 @pytest.mark.parametrize("name", ["adam", "muon", "muon-kernels"])
 def test_every_parameter_is_optimised_once_and_a_learned_memory_is_not_decayed(name: str) -> None:
-    model = VMA(small_mlp(learned_items=3))
+    model = build_vma(small_mlp(learned_items=3))
     optimisers = build_optimisers(model, OptimiserSettings(name=name, weight_decay=0.1))
     groups = [group for optimiser in optimisers for group in optimiser.param_groups]
     seen = [id(p) for group in groups for p in group["params"]]
@@ -132,7 +132,7 @@ def test_rates_fall_in_steps() -> None:
 
 
 def test_the_average_is_a_moving_one() -> None:
-    model = VMA(small_mlp())
+    model = build_vma(small_mlp())
     average = Average(model, 0.9)
     first = next(average.model.parameters()).clone()
     with torch.no_grad():

@@ -11,15 +11,19 @@ from PIL import Image, ImageDraw
 import vma.training.episodes as streams
 from tests.training.small import fit, small, tiny
 from vma import InputError
+from vma.build import build_model
 from vma.cli import run as vma
 from vma.commands.training import parse_start, run_row
 from vma.data import FolderOptions
 from vma.data.samplers import SequenceSampler
-from vma.models import build_model
+from vma.memory import PrecedingImages
 from vma.runs.folder import Run, settings_from
 from vma.runs.presets import PRESETS
+from vma.runs.processes import Processes
 from vma.runs.settings import EpisodeSettings
+from vma.training.episodes import for_model, generator, open_episodes
 from vma.training.optimiser import rate_factor
+from vma.training.phases import Awake
 
 NAMED_IN_THE_PAPER = [
     "mnist-recall", *[f"mnist-recall-{m}" for m in (64, 512, 1024)],
@@ -196,14 +200,25 @@ def test_only_gmn_is_trained_on_sequences() -> None:
         small(episode=EpisodeSettings("sequence"))
 
 
-def test_gmn_takes_sequences_where_others_take_targets() -> None:
-    model = build_model(replace(small().model, model="gmn"))
-    x = (torch.rand(2, 3, 16, 16) < 0.2).double()
-    found = model(x, samples=2, generator=torch.Generator().manual_seed(0))
-    wanted = model.sequence_estimate(x, 2, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(found.surrogate, wanted.surrogate)
-    torch.testing.assert_close(found.surrogate, 3 * found.bound.mean())
-    assert model.bound(x, samples=2).shape == (2, 3)
+def test_gmn_is_trained_on_the_sum_over_a_sequence() -> None:
+    """The gradient of an update is that of Σ_t L(x_t | x_1 … x_{t−1}), averaged over sequences."""
+    settings = small(
+        model=replace(small().model, model="gmn"),
+        episode=EpisodeSettings("sequence", classes=2, targets=3, shots=2),
+    )
+    episodes = open_episodes(settings, None)
+    phase = Awake(build_model(settings.model), settings, episodes, Processes(0, 1, torch.device("cpu")))
+    phase.backward(0, 0.0)
+    found = [parameter.grad.clone() for parameter in phase.model.parameters()]
+    x, memory = for_model(episodes.train.episode(0), torch.device("cpu"), settings.length)
+    assert memory == PrecedingImages(3)
+    phase.model.zero_grad()
+    source = generator(settings.seed, 0, 0, torch.device("cpu"))
+    estimate = phase.model(x, memory, settings.samples, generator=source)
+    assert estimate.bound.shape == (6,)
+    (3 * estimate.loss).backward()
+    for grad, parameter in zip(found, phase.model.parameters(), strict=True):
+        torch.testing.assert_close(grad, parameter.grad)
 
 
 def test_the_papers_presets_have_the_papers_likelihood_and_those_in_order_say_that_they_go_beyond() -> None:

@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 from tests.training.small import child, ending, small, torchrun
 from vma import InputError
-from vma.models import build_model
+from vma.build import build_model
 from vma.runs.folder import Run
 from vma.runs.processes import Processes, choose_device, processes
 from vma.training.episodes import open_episodes

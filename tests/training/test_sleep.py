@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 from tests.training.small import attempt, child, ending, fit, losses, mortal_attempt, small, torchrun
 from vma import VMA, InputError, Memory, load_model
+from vma.build import build_vma
 from vma.commands.training import Resume, SleepOptions, resume, run_row, sleep_command, with_sleep
 from vma.likelihoods import Drawing
 from vma.runs.checkpoint import Progress, latest_progress, read_progress
@@ -165,7 +166,7 @@ def test_one_network_for_keys_and_queries(tmp_path: Path) -> None:
 
 def test_matching_networks_are_kept_or_started_anew() -> None:
     settings = sleepy()
-    dreamer = VMA(settings.model)
+    dreamer = build_vma(settings.model)
     kept = sleeper(dreamer, replace(settings, sleep=replace(SLEEP, matching="kept"))).state_dict()
     assert all(value.equal(kept[name]) for name, value in dreamer.state_dict().items())
     anew = sleeper(dreamer, settings).state_dict()
@@ -305,7 +306,7 @@ def gradient_asleep(rank: int, meeting: Path, result: Path) -> None:
 def asleep(rank: int, world: int, settings: TrainSettings | None = None) -> Asleep:
     settings, here = settings or sleepy(), Processes(rank, world, CPU)
     torch.manual_seed(0)
-    return Asleep(VMA(settings.model), settings, open_episodes(settings, None, rank, world), here)
+    return Asleep(build_vma(settings.model), settings, open_episodes(settings, None, rank, world), here)
 
 
 def test_two_processes_have_the_gradient_of_all_their_dreams(tmp_path: Path) -> None:

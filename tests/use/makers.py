@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from tests.oracles import small_convolutional, small_mlp
-from vma import VMA, ModelConfig, save_model
+from vma import ModelConfig, save_model
+from vma.build import build_vma
 from vma.fewshot import TrainedModel, load
 
 SIZE = (17, 22)
@@ -15,7 +16,7 @@ SIZE = (17, 22)
 def trained(folder: Path, config: ModelConfig | None = None, seed: int = 1) -> TrainedModel:
     """A model with random weights, saved and loaded; its learned prior is not flat."""
     torch.manual_seed(seed)
-    model = VMA(config or small_convolutional())
+    model = build_vma(config or small_convolutional())
     if model.addressing.prior_query is not None:
         torch.nn.init.normal_(model.addressing.prior_query)
     folder.mkdir(parents=True, exist_ok=True)

@@ -37,10 +37,10 @@ def test_imagined_images_are_black_and_white_and_shown_as_drawn(memory: ImageMem
 
 def test_more_images_than_are_drawn_at_once_are_the_same_ones(memory: ImageMemory) -> None:
     found = memory.imagine(70, seed=3)
-    model, items = memory.keyed.model, memory.keyed
+    model, items = memory.model, memory.keyed
     assert len(found.images) == 70
     source = torch.Generator().manual_seed(3)
-    a = items.prior().sample(70, source)
+    a = model.prior(items).sample(70, source)
     noise = torch.randn(70, CONFIG.latent, dtype=memory.items.dtype, generator=source)
     uniforms = torch.rand(70, *memory.size, dtype=memory.items.dtype, generator=source)
     drawn = model.draw(items.memory, a[64:], noise[64:], uniforms[64:])
@@ -74,5 +74,5 @@ def test_grey_images_are_refused_in_a_sentence(memory: ImageMemory, model: Train
 
 def test_a_memory_comes_back_from_its_file(memory: ImageMemory, model: TrainedModel, tmp_path: Path) -> None:
     memory.save(tmp_path / "memory.safetensors")
-    again = model.recall(tmp_path / "memory.safetensors")
+    again = model.open_memory(tmp_path / "memory.safetensors")
     assert torch.equal(again.imagine(5, seed=1).images, memory.imagine(5, seed=1).images)

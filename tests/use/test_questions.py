@@ -22,7 +22,6 @@ from vma import AddressDistribution, Memory, decomposition
 from vma.errors import InputError
 from vma.fewshot import ImageMemory, Norm, TrainedModel
 from vma.fewshot.imagination import any_directions, around, main_directions
-from vma.fewshot.keyed import KeyedMemory
 from vma.fewshot.novelty import Measures, Rule, rule_of, t_limit
 from vma.fewshot.recognition import log_likelihoods
 from vma.fewshot.scores import (
@@ -36,6 +35,7 @@ from vma.fewshot.scores import (
     turned_copies,
     usual,
 )
+from vma.model import VMA
 
 LABELS = ["a", "b", "a", "c", "b"]
 
@@ -74,7 +74,7 @@ def close(found: float | Tensor, expected: float | Tensor) -> None:
 
 def test_imagining_at_temperature_one_is_the_models_own_sampling(memory: ImageMemory) -> None:
     imagined = memory.imagine(7, seed=4)
-    drawn = memory.keyed.model.sample(plain(memory), 7, generator=seeded(4))
+    drawn = memory.model.sample(plain(memory), 7, generator=seeded(4))
     assert torch.equal(imagined.items, drawn.addresses)
     close(imagined.probabilities, drawn.probabilities)
     assert torch.equal(imagined.images, drawn.images)
@@ -82,7 +82,7 @@ def test_imagining_at_temperature_one_is_the_models_own_sampling(memory: ImageMe
 
 def test_imagining_follows_the_prior_within_a_label(memory: ImageMemory) -> None:
     items = memory.imagine(2000, label="a", seed=1).items
-    p = memory.keyed.prior().log_probs.exp()[[0, 2]]
+    p = memory.model.prior(memory.keyed).log_probs.exp()[[0, 2]]
     counts = torch.tensor([int((items == i).sum()) for i in (0, 2)])
     assert counts.sum() == 2000
     assert abs(float(p[0] / p.sum()) - 0.5) > 0.02
@@ -100,7 +100,7 @@ def test_temperature_scales_the_spread_of_z(memory: ImageMemory) -> None:
     ]
     assert 0 < spread[0] < spread[1] < spread[2]
     noise = torch.randn(200, 3, generator=imagine_noise(200))
-    expected = around(memory.keyed, 1, 2.0 * noise).means
+    expected = around(memory.model, memory.items[1:][:1], 2.0 * noise).means
     close(memory.imagine(200, item=1, temperature=2.0, seed=2).probabilities, expected)
 
 
@@ -117,19 +117,23 @@ def test_without_a_seed_images_differ(memory: ImageMemory) -> None:
 
 
 def test_vary_goes_along_two_orthonormal_directions(memory: ImageMemory) -> None:
-    for directions in (main_directions(memory.keyed, 2), any_directions(memory.keyed, seeded())):
+    for directions in (
+        main_directions(memory.model, memory.keyed, 2),
+        any_directions(memory.model, memory.keyed, seeded()),
+    ):
         close(directions @ directions.T, torch.eye(2))
     points = [(1.0, 0.0), (0.0, -2.0), (0.5, 0.5)]
-    along = torch.tensor(points) @ main_directions(memory.keyed, 2)
+    along = torch.tensor(points) @ main_directions(memory.model, memory.keyed, 2)
     for _ in range(2):
-        close(memory.vary(2, points), around(memory.keyed, 2, along).means)
+        close(memory.vary(2, points), around(memory.model, memory.items[2:][:1], along).means)
     assert not torch.allclose(memory.vary(2, points), memory.vary(2, points, seed=3))
 
 
 def test_the_main_directions_change_the_image_most(memory: ImageMemory) -> None:
     axes = torch.eye(3)
-    change = around(memory.keyed, 0, axes).means.flatten(1) - around(memory.keyed, 0, -axes).means.flatten(1)
-    first, second = (direction @ change for direction in main_directions(memory.keyed, 0))
+    up, down = (around(memory.model, memory.items[:1], e).means.flatten(1) for e in (axes, -axes))
+    change = up - down
+    first, second = (direction @ change for direction in main_directions(memory.model, memory.keyed, 0))
     turned = [torch.nn.functional.normalize(torch.randn(3), dim=0) @ change for _ in range(200)]
     assert first.norm() >= max(each.norm() for each in turned)
     assert abs(float(first @ second)) < 1e-9
@@ -142,7 +146,7 @@ def test_one_latent_dimension_has_one_direction(tmp_path: Path) -> None:
 
 
 def test_recognising_by_address_sums_the_posterior(memory: ImageMemory) -> None:
-    q = memory.keyed.model.posterior(TARGETS, plain(memory)).log_probs.exp()
+    q = memory.model.posterior(TARGETS, plain(memory)).log_probs.exp()
     for found, row in zip(memory.recognise(TARGETS, by="address", top=2), q, strict=True):
         sums = {"a": row[0] + row[2], "b": row[1] + row[4], "c": row[3]}
         assert found.label == max(sums, key=lambda name: sums[name])
@@ -158,7 +162,7 @@ def with_posterior(monkeypatch: pytest.MonkeyPatch, q: Sequence[float]) -> None:
     """From now on q(a|x) is `q` for every target."""
     log_probs = torch.tensor(q).log()
     monkeypatch.setattr(
-        KeyedMemory, "posterior", lambda self, x: AddressDistribution(log_probs.expand(len(x), -1))
+        VMA, "posterior", lambda self, x, memory: AddressDistribution(log_probs.expand(len(x), -1))
     )
 
 
@@ -183,7 +187,9 @@ def test_likelihoods_of_items_are_those_of_memories_of_one(tmp_path: Path) -> No
     memory = model.remember(drawings(3, (4, 4)))
     x = torch.from_numpy(drawings(2, (4, 4), seed=5)).double()
     exact = torch.stack([exact_log_marginal(model.model, x, Memory(m[None]), 41) for m in memory.items], 1)
-    parts = torch.stack([log_likelihoods(memory.keyed, x, 300, seeded(s)) for s in range(25)]).exp()
+    parts = torch.stack(
+        [log_likelihoods(memory.model, memory.keyed, x, 300, seeded(s)) for s in range(25)]
+    ).exp()
     error = parts.std(0) / math.sqrt(len(parts))
     assert ((parts.mean(0) - exact.exp()).abs() < SIGMAS * error).all()
     assert (error / exact.exp()).max() < 0.05
@@ -214,10 +220,10 @@ def test_answers_do_not_depend_on_what_else_is_asked(model: TrainedModel) -> Non
 
 def test_a_score_is_the_bound_of_the_model(memory: ImageMemory) -> None:
     for found, x in zip(memory.score(TARGETS, samples=6, seed=3), TARGETS, strict=True):
-        expected = memory.keyed.model.bound(x[None], plain(memory), 6, generator=seeded(3))[0]
+        expected = memory.model.bound(x[None], plain(memory), 6, generator=seeded(3))[0]
         close(found.log_p, expected)
         close(found.bits_per_pixel, -expected / (math.log(2) * x.size))
-        own = memory.keyed.model.bound(x[None], Memory.of(x[None]), 6, generator=seeded(3))[0]
+        own = memory.model.bound(x[None], Memory.of(x[None]), 6, generator=seeded(3))[0]
         close(found.surprise, expected / own)
 
 
@@ -233,22 +239,24 @@ def test_a_score_is_below_the_exact_log_marginal(tmp_path: Path) -> None:
 
 
 def test_what_is_usual_leaves_each_item_out_and_then_its_class(memory: ImageMemory) -> None:
-    model, known, new = memory.keyed.model, [], []
+    model, known, new = memory.model, [], []
     for i in (0, 1, 2, 4):  # the only c has no other of its kind
         x = memory.items[i : i + 1]
         own = model.bound(x, Memory(x), 5, generator=seeded())
         for rows, gone in ((known, [i]), (new, [j for j in range(5) if LABELS[j] == LABELS[i]])):
             rest, copied = memory.forget(gone), [j for j in (0, 1, 2, 4) if j not in gone]
-            e, copies = embedded(rest.keyed, x[0]), turned_copies(memory.keyed, copied)
+            e, copies = embedded(rest.model, x[0]), turned_copies(memory.model, memory.keyed, copied)
             left_out = float(model.bound(x, plain(rest), 5, generator=seeded()) / own)
-            rows.append((left_out, nearest_angle(rest.keyed, e), odds_of_turned(rest.keyed, copies, e)))
+            rows.append(
+                (left_out, nearest_angle(rest.keyed, e), odds_of_turned(rest.model, rest.keyed, copies, e))
+            )
     norm, expected = memory.norm(samples=5), rule_of(np.array(known), np.array(new))
     assert norm.rule is not None
     assert norm.rule.slopes == pytest.approx(expected.slopes, rel=1e-5)
     assert norm.rule.offset == pytest.approx(expected.offset, rel=1e-5)
     assert norm.typical == pytest.approx(np.median([surprise for surprise, _, _ in known]))
     (found,) = memory.score(TARGETS[0], samples=5)
-    own = own_log_p(memory.keyed, memory.items.new_tensor(TARGETS[0]), 5, 0)
+    own = own_log_p(memory.model, memory.items.new_tensor(TARGETS[0]), 5, 0)
     assert found.odds is not None
     measures = Measures(found.surprise, found.angle, found.odds)
     assert found.threshold == pytest.approx(norm.rule.largest_surprise(measures) * own)
@@ -258,7 +266,7 @@ def test_what_is_usual_leaves_each_item_out_and_then_its_class(memory: ImageMemo
 
 
 def test_the_angle_is_to_the_nearest_key_in_use(memory: ImageMemory) -> None:
-    e = embedded(memory.keyed, memory.items.new_tensor(TARGETS[0]))
+    e = embedded(memory.model, memory.items.new_tensor(TARGETS[0]))
     cosines = torch.cosine_similarity(e[None], memory.keyed.keys)
     close(nearest_angle(memory.keyed, e), cosines.max().arccos())
     mask = cosines < cosines.max()
@@ -267,28 +275,28 @@ def test_the_angle_is_to_the_nearest_key_in_use(memory: ImageMemory) -> None:
 
 def test_the_odds_are_those_of_one_memory_of_items_and_turned_copies(memory: ImageMemory) -> None:
     x = memory.items.new_tensor(TARGETS[0])
-    copies = turned_copies(memory.keyed, [1, 3])
-    q = memory.keyed.join(copies).posterior(x[None]).log_probs[0].exp()
-    found = odds_of_turned(memory.keyed, copies, embedded(memory.keyed, x))
+    copies = turned_copies(memory.model, memory.keyed, [1, 3])
+    q = memory.model.posterior(x[None], memory.keyed.join(copies)).log_probs[0].exp()
+    found = odds_of_turned(memory.model, memory.keyed, copies, embedded(memory.model, x))
     close(found, (q[5:].sum() / q[:5].sum()).log())
 
 
 @pytest.mark.parametrize(("size", "turns"), [((9, 8), 3), ((8, 8), 7)])
 def test_turned_copies_are_all_others(tmp_path: Path, size: tuple[int, int], turns: int) -> None:
     memory = trained(tmp_path, small_mlp(height=size[0], width=size[1])).remember(drawings(3, size))
-    copies = turned_copies(memory.keyed, [2])
+    copies = turned_copies(memory.model, memory.keyed, [2])
     every = {tuple(image.flatten().tolist()) for image in (*copies.memory.items, memory.items[2])}
     assert (len(copies), len(every)) == (turns, turns + 1)
 
 
 def test_novelty_is_more_surprise_than_the_limit(memory: ImageMemory) -> None:
     x = memory.items.new_tensor(TARGETS[0])
-    surprise = log_p(memory.keyed, x, 4, 0) / own_log_p(memory.keyed, x, 4, 0)
-    copies, e = turned_copies(memory.keyed, [0]), embedded(memory.keyed, x)
-    rest = 2 * nearest_angle(memory.keyed, e) + 3 * odds_of_turned(memory.keyed, copies, e)
+    surprise = log_p(memory.model, memory.keyed, x, 4, 0) / own_log_p(memory.model, x, 4, 0)
+    copies, e = turned_copies(memory.model, memory.keyed, [0]), embedded(memory.model, x)
+    rest = 2 * nearest_angle(memory.keyed, e) + 3 * odds_of_turned(memory.model, memory.keyed, copies, e)
     for limit, novel in ((surprise * 0.99, True), (surprise * 1.01, False)):
         rule = Rule(Measures(1.0, 2.0, 3.0), limit + rest - t_limit(0.05, 8.0), 8.0)
-        found = score(memory.keyed, x, Norm(1.0, rule, turned=copies), 4, 0)
+        found = score(memory.model, memory.keyed, x, Norm(1.0, rule, turned=copies), 4, 0)
         assert found.novel is novel
         assert found.threshold == pytest.approx(limit * found.log_p / surprise)
         assert found.surprise == pytest.approx(surprise)
@@ -334,7 +342,7 @@ def test_which_items_are_compared() -> None:
 
 
 def test_explaining_is_the_decomposition_of_the_bound(memory: ImageMemory) -> None:
-    model, x = memory.keyed.model, TARGETS[1:2]
+    model, x = memory.model, TARGETS[1:2]
     found = memory.explain(TARGETS[1], samples=6, seed=2)
     with torch.no_grad():
         terms = model.terms(x, plain(memory), 6, generator=seeded(2))
@@ -352,7 +360,7 @@ def test_the_reconstruction_is_from_the_mean_of_q(
     memory: ImageMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_posterior(monkeypatch, [0.1, 0.1, 0.1, 0.6, 0.1])
-    found, model = memory.explain(TARGETS[0], samples=2), memory.keyed.model
+    found, model = memory.explain(TARGETS[0], samples=2), memory.model
     assert found.top[0].item == 3
     with torch.no_grad():
         features = model.networks.items(memory.items[3:4])
@@ -375,7 +383,7 @@ def test_convolutional_networks_give_the_same_with_cached_keys(tmp_path: Path) -
     drawn = model.model.sample(plain(memory), 3, generator=seeded(4))
     close(memory.imagine(3, seed=4).probabilities, drawn.probabilities)
     apart = [model.model.exact_bound(x, Memory(m[None]), 40, generator=seeded(1)) for m in memory.items[:2]]
-    together = log_likelihoods(memory.keyed, memory.items.new_tensor(x), 40, seeded(1))
+    together = log_likelihoods(memory.model, memory.keyed, memory.items.new_tensor(x), 40, seeded(1))
     torch.testing.assert_close(together[0, :2], torch.cat(apart), rtol=0, atol=1e-6)
 
 

@@ -14,10 +14,11 @@ from tests.oracles import small_convolutional, small_mlp
 from tests.use.makers import SIZE, drawings, trained
 from vma import VMA, InputError, Memory, ModelConfig, save_model
 from vma.baselines import VAE
+from vma.build import build_vma
 from vma.data import FolderOptions
 from vma.fewshot import ImageMemory, TrainedModel, load
-from vma.fewshot.keyed import KeyedMemory
 from vma.fewshot.memory_file import FORMAT
+from vma.memory import KeyedMemory
 
 
 @pytest.fixture
@@ -28,19 +29,19 @@ def model(tmp_path: Path) -> TrainedModel:
 def count_keys(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """From now on, how many images each computation of keys looked at."""
     counts: list[int] = []
-    compute = KeyedMemory.of
+    compute = VMA.remember
 
     def counted(model: VMA, items: torch.Tensor) -> KeyedMemory:
         counts.append(len(items))
         return compute(model, items)
 
-    monkeypatch.setattr(KeyedMemory, "of", staticmethod(counted))
+    monkeypatch.setattr(VMA, "remember", counted)
     return counts
 
 
 def assert_fresh(memory: ImageMemory) -> None:
     """Its keys are those of its items, stored as a query reads them."""
-    fresh = memory.keyed.model.addressing.keys(Memory(memory.items))
+    fresh = memory.model.addressing.keyed(Memory(memory.items)).keys
     assert memory.keyed.keys.T.is_contiguous()
     torch.testing.assert_close(memory.keyed.keys, fresh, rtol=0, atol=1e-9)
     assert len(memory) == len(memory.labels) == len(memory.items)
@@ -106,13 +107,13 @@ def test_one_file(model: TrainedModel, tmp_path: Path, monkeypatch: pytest.Monke
     memory.save(path)
     assert len(path.read_bytes()) == len(memory.to_bytes())
     counts = count_keys(monkeypatch)
-    back = model.recall(path)
+    back = model.open_memory(path)
     assert counts == []
     assert back.labels == memory.labels
     assert torch.equal(back.items, memory.items)
     assert torch.equal(back.keyed.keys, memory.keyed.keys)
     other = trained(tmp_path / "other", seed=2)
-    theirs = other.recall(path)
+    theirs = other.open_memory(path)
     assert counts == [3]
     assert_fresh(theirs)
     with pytest.raises(InputError, match="two different models"):
@@ -124,7 +125,7 @@ def test_grey_items_come_back_exactly(model: TrainedModel, tmp_path: Path) -> No
     memory = model.remember(grey, options=FolderOptions(binarize=None))
     assert set(np.unique(memory.items.numpy() * 255).round()) == {0, 50, 200}
     memory.save(tmp_path / "grey.safetensors")
-    assert torch.equal(model.recall(tmp_path / "grey.safetensors").items, memory.items)
+    assert torch.equal(model.open_memory(tmp_path / "grey.safetensors").items, memory.items)
 
 
 def header(**changes: str) -> dict[str, str]:
@@ -156,20 +157,20 @@ def test_unusable_memory_files(
     path = tmp_path / "memory.safetensors"
     save_file({name: tensor.contiguous() for name, tensor in content[0].items()}, path, content[1])
     with pytest.raises(InputError, match=message):
-        model.recall(path)
+        model.open_memory(path)
 
 
 def test_damaged_memory_files(model: TrainedModel, tmp_path: Path) -> None:
     path = tmp_path / "memory.safetensors"
     with pytest.raises(InputError, match="no memory file"):
-        model.recall(path)
+        model.open_memory(path)
     model.remember(drawings(2)).save(path)
     path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(InputError, match="damaged"):
-        model.recall(path)
+        model.open_memory(path)
     path.write_bytes(b"\x00" * 40)
     with pytest.raises(InputError, match="damaged"):
-        model.recall(path)
+        model.open_memory(path)
 
 
 @pytest.mark.parametrize("keys", [torch.full((2, 6), torch.nan), torch.zeros(1, 6), torch.zeros(2, 5)])
@@ -179,7 +180,7 @@ def test_keys_that_cannot_be_right_are_computed_anew(
     path = tmp_path / "memory.safetensors"
     items = torch.from_numpy(drawings(2) * 255)
     save_file({"items": items, "keys": keys}, path, header(model=model.fingerprint))
-    assert_fresh(model.recall(path))
+    assert_fresh(model.open_memory(path))
 
 
 def bad_calls(memory: ImageMemory) -> dict[str, Any]:
@@ -245,7 +246,7 @@ def test_the_fingerprint_is_of_configuration_and_weights(tmp_path: Path, change:
     [(small_mlp(model="vae"), "vae model"), (small_mlp(learned_items=3), "with a learned memory")],
 )
 def test_only_a_model_with_raw_memory_can_remember(tmp_path: Path, config: ModelConfig, kind: str) -> None:
-    save_model(VAE(config) if config.model == "vae" else VMA(config), tmp_path / "model.safetensors")
+    save_model(VAE(config) if config.model == "vae" else build_vma(config), tmp_path / "model.safetensors")
     with pytest.raises(InputError, match=f"holds a .*{kind}, which cannot remember"):
         load(tmp_path)
 

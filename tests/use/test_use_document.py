@@ -11,7 +11,8 @@ from PIL import Image
 import vma
 from tests.oracles import small_mlp
 from tests.use.makers import drawings, trained
-from vma.fewshot import commands, load
+from vma.commands import fewshot as commands
+from vma.fewshot import load
 
 TEXT = (Path(__file__).parents[2] / "docs/use.md").read_text()
 COMMANDS = {name: getattr(commands, name) for name in ("imagine", "recognise", "score", "explain")}

@@ -1,27 +1,23 @@
 """p(x|X) = ∫ p(z|X) p(x|z,X) dz, X a set: a generative matching network (Bartunov and Vetrov, 2016)."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from vma.baselines import published
-from vma.baselines.latent_model import LatentModel, without_score
+from vma.baselines.latent_model import LatentModel, raw_memory
 from vma.baselines.matching import Controller, Entries, query_network
 from vma.baselines.networks import decoder, features
-from vma.bounds import BoundTerms, multi_sample_bound
-from vma.checks import as_tensor, check_samples
 from vma.config import ModelConfig
 from vma.errors import InputError
-from vma.estimators import Estimate, estimate
 from vma.latents import DiagonalGaussian
 from vma.likelihoods import build_likelihood
-from vma.memory import Memory, choose_memory
-from vma.model import blind_targets
+from vma.memory import Memory, PrecedingImages, choose_memory
+from vma.model import AnyMemory
 from vma.networks.mlp import HEAD_SCALE, perceptron
-from vma.similarity import similarity
+from vma.parts import SIMILARITIES
 
 HOPS = 4  # passes over the set
 
@@ -63,14 +59,13 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
     def __init__(
         self, config: ModelConfig | None = None, hops: int | None = None, prior_hops: int = 1
     ) -> None:
-        super().__init__()
-        self.config = config = config or ModelConfig()
+        super().__init__(config := config or ModelConfig())
         as_published = config.style == "published"
         hops = (1 if as_published else HOPS) if hops is None else hops
         check_gmn(config, hops, prior_hops)
         state, latent, matching = config.hidden[0], config.latent, config.matching
         self.features, size = (published.features(), published.FEATURES) if as_published else features(config)
-        kind, query = similarity(config.similarity), published.Query if as_published else query_network
+        kind, query = SIMILARITIES[config.similarity], published.Query if as_published else query_network
         self.prior_controller = Controller(size, state, matching, kind, prior_hops, as_published)
         self.shared_controller = Controller(size, state, matching, kind, hops, as_published)
         self.prior_query = query(0, state, matching)
@@ -130,110 +125,17 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         maps = self.decoder(torch.cat((query, read), -1).flatten(0, 2))
         return maps.unflatten(0, z.shape[:2])
 
-    def forward(
-        self,
-        x: Any,
-        memory: Memory | None = None,
-        samples: int = 4,
-        *,
-        estimator: str = "vimco",
-        latent_gradient: str = "pathwise",
-        blind: float = 0.0,
-        generator: torch.Generator | None = None,
-    ) -> Estimate:
-        """As of the other models; for sequences x [S, T, height, width], the sum over positions of each."""
-        if memory is None and self.are_sequences(x):
-            return self.sequence_estimate(
-                x, samples,
-                estimator=estimator, latent_gradient=latent_gradient, blind=blind,
-                generator=generator,
-            )  # fmt: skip
-        return super().forward(
-            x, memory, samples,
-            estimator=estimator, latent_gradient=latent_gradient, blind=blind, generator=generator,
-        )  # fmt: skip
-
-    def bound(
-        self,
-        x: Any,
-        memory: Memory | None = None,
-        samples: int = 4,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Float[Tensor, "*targets"]:
-        """As of the other models; for sequences, of every image given those before it."""
-        if memory is None and self.are_sequences(x):
-            return self.sequence_bound(x, samples, generator=generator)
-        return super().bound(x, memory, samples, generator=generator)
-
-    def are_sequences(self, x: Any) -> bool:
-        """Whether x is [S, T, …] with images in place of the dots, instead of images."""
-        return as_tensor("targets", x).ndim == 2 + len(self.config.image_shape)
-
-    def sequence_terms(
-        self,
-        x: Any,
-        samples: int = 1,
-        *,
-        hold_q_z: bool = False,
-        blind: float = 0.0,
-        generator: torch.Generator | None = None,
-    ) -> BoundTerms:
-        """The terms of x_t given x_1 … x_{t−1}, for every t of every sequence; ψ once per image.
-
-        Args:
-            x: Sequences [S, T, height, width] in [0, 1].
-            samples: K.
-            hold_q_z: Hold q(z|x,X) fixed in log q(z|x,X), as `dreg` asks.
-            blind: Share of the images whose pixels do not know those before them (`reading-order`).
-            generator: Source of randomness.
-
-        Returns:
-            Terms of S·T targets, those of a sequence together and in order.
-        """
-        check_samples(samples, 1, "A bound")
-        sequences = as_sequences(x)
-        images, time = self.targets(sequences.flatten(0, 1)), sequences.shape[1]
-        psi = self.features(images)
-        before = torch.ones((time, time), dtype=torch.bool, device=psi.device).tril(-1)
-        condition = self.sets(psi.unflatten(0, (-1, time)), before, psi)
-        noise = self.noise(len(images), samples, generator)
-        hidden = blind_targets(len(images), blind, images.device, generator)
-        return self.terms_at(images, condition, noise, hold_q_z=hold_q_z, blind=hidden)
-
-    def sequence_estimate(
-        self,
-        x: Any,
-        samples: int = 1,
-        *,
-        estimator: str = "vimco",
-        latent_gradient: str = "pathwise",
-        blind: float = 0.0,
-        generator: torch.Generator | None = None,
-    ) -> Estimate:
-        """Σ_t L(x_t | x_1 … x_{t−1}), averaged over sequences: what the original is trained with, at K = 1."""
-        name, dreg = without_score(estimator), latent_gradient == "dreg"
-        terms = self.sequence_terms(x, samples, hold_q_z=dreg, blind=blind, generator=generator)
-        of_images = estimate(terms, name, latent_gradient)
-        return Estimate(of_images.bound, as_sequences(x).shape[1] * of_images.surrogate, terms)
-
-    @torch.no_grad()
-    def sequence_bound(
-        self, x: Any, samples: int = 1, *, generator: torch.Generator | None = None
-    ) -> Float[Tensor, "sequences time"]:
-        """log 1/K Σ_k w_k of x_t given x_1 … x_{t−1}, for every t of every sequence."""
-        terms = self.sequence_terms(x, samples, generator=generator)
-        return multi_sample_bound(terms).unflatten(0, as_sequences(x).shape[:2])
-
-
-def as_sequences(x: Any) -> Tensor:
-    """`x` as a tensor of sequences of images; values are checked with the targets."""
-    sequences = as_tensor("sequences", x)
-    if sequences.ndim not in (4, 5) or 0 in sequences.shape:
-        raise InputError(
-            f"sequences must have the shape [number, time, height, width], not {list(sequences.shape)}."
-        )
-    return sequences
+    def condition_of(self, x: Float[Tensor, "batch *image"], memory: AnyMemory) -> ConditioningSets:
+        """One set for all targets; for sequences, the images before each target, with ψ once per image."""
+        if not isinstance(memory, PrecedingImages):
+            return self.condition(raw_memory(memory))
+        if len(x) % memory.length:
+            raise InputError(
+                f"{len(x)} targets are not sequences of {memory.length} images: give all images of every sequence."
+            )
+        psi = self.features(x)
+        before = torch.ones((memory.length, memory.length), dtype=torch.bool, device=psi.device).tril(-1)
+        return self.sets(psi.unflatten(0, (-1, memory.length)), before, psi)
 
 
 def check_gmn(config: ModelConfig, hops: int, prior_hops: int) -> None:

@@ -1,44 +1,45 @@
 """p(x|M) = ∫ p(z|M) p(x|z,M) dz: what the baselines share, a latent z and no address."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, Generic, TypeVar
 
 import torch
-from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
-from vma.bounds import BoundTerms, multi_sample_bound
-from vma.checks import as_targets, check_samples
+from vma.bounds import BoundTerms
+from vma.checks import check_samples
 from vma.chunks import in_chunks
 from vma.config import ModelConfig
 from vma.errors import InputError
-from vma.estimators import Estimate, estimate, find_estimator
 from vma.latents import DiagonalGaussian
-from vma.likelihoods import Likelihood
-from vma.memory import Memory
-from vma.model import Samples, blind_targets
-
-# Without an address there is nothing to score: every estimator of an objective has the gradient of the objective
-# itself, which is the surrogate of these.
-WITHOUT_SCORE = {"multi-sample": "gumbel", "elbo": "exact"}
+from vma.likelihoods import blind_targets
+from vma.memory import KeyedMemory, Memory, PrecedingImages
+from vma.model import AnyMemory, GenerativeModel
+from vma.warps import Look
 
 Condition = TypeVar("Condition")
 
 
-class LatentModel(nn.Module, ABC, Generic[Condition]):
+class LatentModel(GenerativeModel, Generic[Condition]):
     """p(z|M), q(z|x,M) and p(x|z,M), behind the interface of `VMA`.
 
     A final class says what it computes once per memory (`condition`) and how the three distributions follow
     from that. With log p(a) = log q(a|x) = 0 the multi-sample bound is that of IWAE, and the ELBO that of a VAE.
     """
 
-    config: ModelConfig
-    likelihood: Likelihood
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.latent, self.image_shape = config.latent, config.image_shape
 
     @abstractmethod
     def condition(self, memory: Memory | None = None) -> Condition:
         """All that depends on M alone, computed once, whatever the number of targets and samples."""
+
+    def condition_of(self, x: Float[Tensor, "batch *image"], memory: AnyMemory) -> Condition:
+        """The same for targets x, of which a model of sequences also makes the memory."""
+        return self.condition(raw_memory(memory))
 
     @abstractmethod
     def prior(self, condition: Condition) -> DiagonalGaussian:
@@ -54,12 +55,6 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
     ) -> Float[Tensor, "batch samples outputs height width"]:
         """What the likelihood needs for p(x|z,M)."""
 
-    def targets(self, x: Any) -> Float[Tensor, "batch *image"]:
-        """Targets x, checked, with the type of the weights."""
-        images = as_targets(x, self.config.image_shape, next(self.parameters()))
-        self.likelihood.check("targets", images)
-        return images
-
     def noise(
         self, batch: int, samples: int, generator: torch.Generator | None = None
     ) -> Float[Tensor, "batch samples latent"]:
@@ -71,33 +66,25 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
     def terms(
         self,
         x: Any,
-        memory: Memory | None = None,
+        memory: AnyMemory = None,
         samples: int = 4,
         *,
         sampling: str = "independent",
         hold_q_z: bool = False,
         chunk: int = 0,
+        seen: Look | None = None,
         blind: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> BoundTerms:
-        """The terms of the bound at `samples` draws from q(z|x,M) per target.
-
-        Args:
-            x: Targets [B, height, width] in [0, 1].
-            memory: M.
-            samples: K.
-            sampling: `independent`, for there are no addresses to be drawn in another way.
-            hold_q_z: Hold q(z|x,M) fixed in log q(z|x,M), as `dreg` asks.
-            chunk: Rows that the decoder sees at a time, for a large K; 0 for all at once.
-            blind: Share of the targets whose pixels do not know those before them, in training (`reading-order`).
-            generator: Source of randomness.
-        """
+        """The terms of the bound at `samples` draws from q(z|x,M) per target."""
         check_samples(samples, 1, "A bound")
-        if sampling != "independent":
+        if sampling != "independent" or seen is not None:
             raise InputError(
-                f"This model has no addresses: sampling must be 'independent', not {sampling!r}."
+                f"This model has no addresses: sampling must be 'independent', not {sampling!r}, and what q(a|x) "
+                "is to see must be left out."
             )
-        x, condition = self.targets(x), self.condition(memory)
+        x = self.targets(x)
+        condition = self.condition_of(x, memory)
         noise = self.noise(len(x), samples, generator)
         hidden = blind_targets(len(x), blind, x.device, generator)
         return self.terms_at(x, condition, noise, hold_q_z=hold_q_z, blind=hidden, chunk=chunk)
@@ -134,64 +121,26 @@ class LatentModel(nn.Module, ABC, Generic[Condition]):
             kl_z=q_z.kl(p_z).expand(log_p_x.shape),
             z=z,
             hold_q_z=hold_q_z,
+            has_address=False,
         )
 
-    def forward(
-        self,
-        x: Any,
-        memory: Memory | None = None,
-        samples: int = 4,
-        *,
-        estimator: str = "vimco",
-        latent_gradient: str = "pathwise",
-        blind: float = 0.0,
-        generator: torch.Generator | None = None,
-    ) -> Estimate:
-        """Bound and surrogate of one update: `(-model(x, memory).surrogate).backward()`.
-
-        Args:
-            x: Targets.
-            memory: M.
-            samples: K; 1 gives the ELBO.
-            estimator: One of `vma.ESTIMATORS`. Without an address it is the gradient of its objective: of the
-                multi-sample bound, or of the ELBO, averaged over the samples.
-            latent_gradient: `pathwise` or `dreg`.
-            blind: Share of the targets whose pixels do not know those before them (`reading-order`).
-            generator: Source of randomness.
-        """
-        name, dreg = without_score(estimator), latent_gradient == "dreg"
-        terms = self.terms(x, memory, samples, hold_q_z=dreg, blind=blind, generator=generator)
-        return estimate(terms, name, latent_gradient)
-
-    @torch.no_grad()
-    def bound(
-        self,
-        x: Any,
-        memory: Memory | None = None,
-        samples: int = 4,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Float[Tensor, "batch"]:
-        """L = log 1/K Σ_k p(x,z_k|M) / q(z_k|x,M) for each target, with K = `samples`."""
-        return multi_sample_bound(self.terms(x, memory, samples, generator=generator))
-
-    @torch.no_grad()
-    def sample(
-        self, memory: Memory | None = None, samples: int = 16, *, generator: torch.Generator | None = None
-    ) -> Samples:
-        """z ~ p(z|M), x ~ p(x|z,M); the addresses are all 0, for there are none."""
-        check_samples(samples, 1, "Sampling")
-        condition = self.condition(memory)
+    def decoded_draws(
+        self, memory: AnyMemory, samples: int, addresses: Any, generator: torch.Generator | None
+    ) -> tuple[Int[Tensor, "samples"], Float[Tensor, "samples outputs height width"]]:
+        """z ~ p(z|M), and what the decoder makes of it; the addresses are all 0, for there are none."""
+        if addresses is not None:
+            raise InputError("This model has no addresses to draw from: leave them out.")
+        condition = self.condition(raw_memory(memory))
         z = self.prior(condition).map(over_samples).sample(self.noise(1, samples, generator))
-        maps = self.decode(z, condition).squeeze(0)
-        uniforms = z.new_empty((samples, *self.config.image_shape)).uniform_(generator=generator)
         nowhere = torch.zeros(samples, dtype=torch.int64, device=z.device)
-        return Samples.of(nowhere, self.likelihood.draw(maps, uniforms))
+        return nowhere, self.decode(z, condition).squeeze(0)
 
 
-def without_score(name: str) -> str:
-    """The estimator whose surrogate is the objective of the one of that `name`, and nothing else."""
-    return WITHOUT_SCORE[find_estimator(name).objective]
+def raw_memory(memory: AnyMemory) -> Memory | None:
+    """The items alone: a model without addresses has no use for keys."""
+    if isinstance(memory, PrecedingImages):
+        raise InputError("Only a generative matching network conditions on preceding images.")
+    return memory.memory if isinstance(memory, KeyedMemory) else memory
 
 
 def over_samples(rows: Float[Tensor, "#batch latent"]) -> Float[Tensor, "#batch 1 latent"]:

@@ -15,7 +15,7 @@ from vma.likelihoods import build_likelihood
 from vma.memory import LearnedMemory, Memory, choose_memory
 from vma.networks.convolutional import HEAD_SCALE
 from vma.networks.mlp import perceptron
-from vma.similarity import similarity
+from vma.parts import SIMILARITIES
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,11 @@ class SoftAttention(LatentModel[KeysAndValues]):
     """
 
     def __init__(self, config: ModelConfig | None = None) -> None:
-        super().__init__()
-        self.config = config = config or ModelConfig()
+        super().__init__(config := config or ModelConfig())
         self.encoder = encoder(config, config.image_shape, 2 * config.latent, HEAD_SCALE)
         self.key = encoder(config, config.item_shape, config.matching)
         self.query = perceptron((config.latent, config.hidden[0], config.matching))
-        self.similarity = similarity(config.similarity)
+        self.similarity = SIMILARITIES[config.similarity]
         self.likelihood = build_likelihood(config)
         self.decoder = item_decoder(config, self.likelihood.output)
         learned = config.learned_items

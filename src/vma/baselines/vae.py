@@ -19,8 +19,7 @@ class VAE(LatentModel[None]):
     """
 
     def __init__(self, config: ModelConfig | None = None) -> None:
-        super().__init__()
-        self.config = config = config or ModelConfig()
+        super().__init__(config := config or ModelConfig())
         self.encoder = encoder(config, config.image_shape, 2 * config.latent, HEAD_SCALE)
         self.likelihood = build_likelihood(config)
         self.decoder = decoder(config, config.latent, self.likelihood.output)

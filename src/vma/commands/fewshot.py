@@ -88,7 +88,7 @@ def recognise(
     """
     check_suffix(out, (".csv", ".json"))
     known = open_memory(model, memory, folder)
-    targets = ink_for(known.keyed.model, list(images), folder)
+    targets = ink_for(known.model, list(images), folder)
     found = known.recognise(targets, by=by, samples=samples, seed=seed)
     write_rows(out, recognition_rows(targets.names, found, known))
     table = Table("image", "class", "probability", "deciding items", box=None)
@@ -123,7 +123,7 @@ def score(
     """
     check_suffix(out, (".csv", ".json"))
     known = open_memory(model, memory, folder)
-    targets = ink_for(known.keyed.model, list(images), folder)
+    targets = ink_for(known.model, list(images), folder)
     scores = known.score(targets, samples=samples, seed=seed)
     write_rows(out, score_rows(targets.names, scores))
     table = Table("image", "log p(x|M)", "bits/pixel", "surprise", "novel", box=None)
@@ -185,7 +185,7 @@ def open_memory(model: Path, memory: Path, options: FolderOptions) -> ImageMemor
     """The memory in a saved file, or of the images in a folder."""
     trained = load(model)
     if memory.suffix.lower() == ".safetensors":
-        return trained.recall(memory, options=options)
+        return trained.open_memory(memory, options=options)
     return trained.remember(memory, options=options)
 
 

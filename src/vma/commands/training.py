@@ -1,6 +1,5 @@
 """`vma train`, `vma presets` and `vma runs`."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,8 +9,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from vma.errors import InputError, unknown_name
-from vma.runs.checkpoint import Progress, is_at_its_end, latest_progress, read_progress
+from vma.errors import InputError
+from vma.runs.checkpoint import latest_progress
 from vma.runs.folder import Run, all_runs, default_root
 from vma.runs.presets import FAST_SLEEP, FAST_WARPS, PRESETS
 from vma.runs.settings import NEVER, SleepSettings, TrainSettings
@@ -73,56 +72,34 @@ def train_command(arguments: Sequence[str]) -> None:
 
 def parse_start(arguments: Sequence[str]) -> Start:
     """The preset that `arguments` begin with, and the overrides after it."""
-    name = arguments[0]
-    if name not in PRESETS:
-        raise unknown_name("preset", name, PRESETS)
-    return tyro.cli(Start, default=Start(PRESETS[name]), args=arguments[1:], prog=f"vma train {name}")
+    from vma.training.api import find_preset
+
+    name, rest = arguments[0], arguments[1:]
+    preset = find_preset(name)
+    if given("--minutes", rest) and not given("--updates", rest):
+        preset = replace(preset, updates=NEVER)  # the minutes end the run
+    return tyro.cli(Start, default=Start(preset), args=rest, prog=f"vma train {name}")
 
 
-def start(options: Start) -> bool:
-    """Start a run; whether it came to its end."""
-    from vma.training.loop import train
-
-    run = Run(options.folder or fresh_folder(options.settings.preset))
-    return train(options.settings, run, data=options.data, device=options.device)
+def given(option: str, arguments: Sequence[str]) -> bool:
+    """Whether an option is among the arguments, as `--name value` or `--name=value`."""
+    return any(each == option or each.startswith(f"{option}=") for each in arguments)
 
 
-def fresh_folder(preset: str) -> Path:
-    """runs/PRESET-TIME; under torchrun only the first process's is used."""
-    return default_root() / f"{preset}-{time.strftime('%Y%m%d-%H%M%S')}"
+def start(options: Start) -> Run:
+    """Start a run."""
+    from vma.training.api import train
+
+    return train(options.settings, options.data, folder=options.folder, device=options.device)
 
 
-def resume(options: Resume) -> bool:
-    """Go on with a run; whether it came to its end."""
-    from vma.training.loop import train
+def resume(options: Resume) -> Run:
+    """Go on with a run."""
+    from vma.training.api import resume
 
-    run = Run(options.run)
-    settings = run.settings()
-    if run.sleep_file.exists() and (options.updates, options.minutes) != (None, None):
-        raise InputError(
-            f"The run {options.run} has fallen asleep, so it cannot be trained longer awake: "
-            "start another one, or let it sleep again, for as long as you like, with 'vma sleep'."
-        )
-    if (options.updates, options.minutes) != (None, None):
-        check_rate_can_go_on(run, settings)
-    longer = replace(
-        settings,
-        updates=settings.updates if options.updates is None else options.updates,
-        minutes=settings.minutes if options.minutes is None else options.minutes,
+    return resume(
+        options.run, options.data, updates=options.updates, minutes=options.minutes, device=options.device
     )
-    return train(longer, run, data=options.data, device=options.device, resume=True)
-
-
-def check_rate_can_go_on(run: Run, settings: TrainSettings) -> None:
-    """Refuse to lengthen a run whose rate has fallen to its end: it would rise again."""
-    done = run.checkpoint_file.exists() and is_at_its_end(read_progress(run.checkpoint_file), settings)
-    falls = settings.optimiser.schedule != "constant" or settings.blind.start != settings.blind.end
-    if done and falls:
-        raise InputError(
-            f"The run {run.folder} has come to the end of its falling rate, or of its blind targets, which must "
-            "not come again: "
-            "start another one of the length that you want, or let this one sleep with 'vma sleep'."
-        )
 
 
 @dataclass(frozen=True)
@@ -158,38 +135,14 @@ def sleep_command(arguments: Sequence[str]) -> None:
     give_sleep(tyro.cli(SleepOptions, args=arguments, prog="vma sleep"))
 
 
-def give_sleep(options: SleepOptions) -> bool:
-    """Let a run sleep; whether it came to its end."""
-    from vma.training.loop import train
+def give_sleep(options: SleepOptions) -> Run:
+    """Let a run sleep."""
+    from vma.training.api import sleep
 
-    run = Run(options.run)
-    settings = with_sleep(run.settings(), awake_progress(run), options)
-    return train(settings, run, data=options.data, device=options.device, resume=True, sleep_anew=True)
-
-
-def with_sleep(settings: TrainSettings, awake: Progress, options: SleepOptions) -> TrainSettings:
-    """The settings of a run that ends with this sleep: its share is what comes after the part awake."""
-    if options.updates < 1 or options.minutes < 0:
-        raise InputError("A sleep takes one or more updates, or some minutes.")
-    if options.minutes:
-        updates, minutes = NEVER, awake.seconds / 60 + options.minutes
-        share = options.minutes / minutes
-    else:
-        updates, minutes = awake.update + options.updates, 0.0
-        share = options.updates / updates
-    return replace(
-        settings, updates=updates, minutes=minutes, warps=options.warps,
-        sleep=replace(options.sleep, share=share, beside=0.0, begin=0.0),
-        threads=settings.threads if options.threads is None else options.threads,
+    return sleep(
+        options.run, options.data, updates=options.updates, minutes=options.minutes, settings=options.sleep,
+        warps=options.warps, threads=options.threads, device=options.device,
     )  # fmt: skip
-
-
-def awake_progress(run: Run) -> Progress:
-    """Where the run was awake last."""
-    run.settings()
-    if not run.checkpoint_file.exists():
-        raise InputError(f"The run {run.folder} has no checkpoint yet: train it first.")
-    return read_progress(run.checkpoint_file)
 
 
 def presets_command() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from jaxtyping import Float
 from torch import Tensor
@@ -12,6 +13,12 @@ from vma.bounds import BoundTerms
 @dataclass(frozen=True)
 class Estimate:
     """What is reported and what is differentiated.
+
+    >>> model = vma.build_vma(vma.paper_mlp())
+    >>> estimate = model(torch.zeros(2, 28, 28), vma.Memory.of(torch.zeros(5, 28, 28)))
+    >>> estimate.loss.backward()
+    >>> estimate.bound.shape
+    torch.Size([2])
 
     Attributes:
         bound: The bound on log p(x) of each target.
@@ -31,20 +38,25 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Estimator:
-    """A gradient estimator, by name.
+    """A gradient estimator.
+
+    >>> vma.ESTIMATORS["vimco"].objective, vma.ESTIMATORS["vimco"].unbiased
+    ('multi-sample', True)
 
     Attributes:
+        name: What it is called.
         estimate: The pure function.
-        sampling: How the reads are drawn: `independent`, `all`, `straight-through` or `without-replacement`.
+        sampling: How the reads are drawn, by a name of `vma.reads.SAMPLINGS`.
         objective: What the gradient ascends: `multi-sample` (eq. 7) or `elbo` (eq. 2).
         unbiased: Whether the expected gradient is that of the objective.
         least_samples: The smallest K that it works with.
         summary: One line for a table.
     """
 
+    name: str
     estimate: Callable[[BoundTerms], Estimate]
-    sampling: str
-    objective: str
-    unbiased: bool
-    least_samples: int
-    summary: str
+    sampling: str = "independent"
+    objective: Literal["multi-sample", "elbo"] = "multi-sample"
+    unbiased: bool = True
+    least_samples: int = 2
+    summary: str = ""

@@ -1,7 +1,7 @@
 """All addresses enumerated: no sampling of a at all, at the price of |M| decodings per target."""
 
 from vma.bounds import BoundTerms, elbo
-from vma.estimators.estimate import Estimate
+from vma.estimators.estimate import Estimate, Estimator
 
 
 def exact(terms: BoundTerms) -> Estimate:
@@ -12,3 +12,6 @@ def exact(terms: BoundTerms) -> Estimate:
     """
     bound = elbo(terms)
     return Estimate(bound, bound.mean(), terms)
+
+
+EXACT = Estimator("exact", exact, "all", "elbo", True, 1, "all addresses enumerated")

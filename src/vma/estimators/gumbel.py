@@ -1,7 +1,7 @@
 """Straight-through Gumbel-softmax (Jang et al., 2017; Maddison et al., 2017)."""
 
 from vma.bounds import BoundTerms, multi_sample_bound
-from vma.estimators.estimate import Estimate
+from vma.estimators.estimate import Estimate, Estimator
 
 
 def gumbel(terms: BoundTerms) -> Estimate:
@@ -12,3 +12,8 @@ def gumbel(terms: BoundTerms) -> Estimate:
     """
     bound = multi_sample_bound(terms)
     return Estimate(bound, bound.mean(), terms)
+
+
+GUMBEL = Estimator(
+    "gumbel", gumbel, "straight-through", "multi-sample", False, 1, "straight-through Gumbel-softmax"
+)

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vma.bounds import BoundTerms, elbo
-from vma.estimators.estimate import Estimate
+from vma.estimators.estimate import Estimate, Estimator
 
 
 def centred_signal(log_w: Float[Tensor, "batch samples"]) -> Float[Tensor, "batch samples"]:
@@ -35,3 +35,9 @@ def nvil(terms: BoundTerms) -> Estimate:
     signal = centred_signal(terms.log_w)
     deviation = signal.square().mean().sqrt()
     return with_signal(terms, signal / torch.clamp(deviation, min=1.0))
+
+
+REINFORCE = Estimator(
+    "reinforce", reinforce, "independent", "elbo", True, 2, "score function, leave-one-out baseline"
+)
+NVIL = Estimator("nvil", nvil, "independent", "elbo", False, 2, "reinforce with normalised signal")

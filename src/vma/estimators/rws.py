@@ -1,7 +1,7 @@
 """Reweighted wake-sleep (Bornschein and Bengio, 2015): the wake phase for q(a|x)."""
 
 from vma.bounds import BoundTerms, multi_sample_bound
-from vma.estimators.estimate import Estimate
+from vma.estimators.estimate import Estimate, Estimator
 
 
 def rws(terms: BoundTerms) -> Estimate:
@@ -14,3 +14,6 @@ def rws(terms: BoundTerms) -> Estimate:
     # The derivative of L holds −ω_k ∇ log q(a_k|x); adding it twice turns the sign for q(a|x) alone.
     surrogate = bound + 2 * (terms.weights * terms.log_q_a).sum(-1)
     return Estimate(bound, surrogate.mean(), terms)
+
+
+RWS = Estimator("rws", rws, "independent", "multi-sample", False, 1, "wake phase for q(a|x)")

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vma.bounds import BoundTerms, multi_sample_bound
-from vma.estimators.estimate import Estimate
+from vma.estimators.estimate import Estimate, Estimator
 
 LogWeights = Float[Tensor, "batch samples"]
 
@@ -51,3 +51,9 @@ def vimco(terms: BoundTerms) -> Estimate:
 def vimco_geometric(terms: BoundTerms) -> Estimate:
     """As `vimco`, but L_{−k} has the others' geometric mean for w_k (Mnih and Rezende, 2016)."""
     return with_leave_one_out(terms, geometric_leave_one_out)
+
+
+VIMCO = Estimator("vimco", vimco, "independent", "multi-sample", True, 2, "the paper's, eq. 8")
+VIMCO_GEOMETRIC = Estimator(
+    "vimco-geometric", vimco_geometric, "independent", "multi-sample", True, 2, "the original VIMCO"
+)

@@ -16,9 +16,8 @@ from vma.evaluation.classification import Block, blocks
 from vma.evaluation.resumable import Evaluation, Row
 from vma.evaluation.statistics import mean_of, wilson
 from vma.evaluation.trained_run import TrainedRun
-from vma.fewshot.keyed import KeyedMemory
 from vma.fewshot.recognition import RULES, rule, shares
-from vma.model import VMA
+from vma.memory import KeyedMemory
 
 BINS = 10  # of equal width
 LEAST = float(np.finfo(np.float32).tiny)  # a probability that was rounded to 0 counts as this
@@ -63,11 +62,10 @@ def calibration(trained: TrainedRun, options: CalibrationOptions) -> Evaluation:
 
 def task_forecasts(trained: TrainedRun, options: CalibrationOptions, block: Block) -> dict[str, list[Row]]:
     """What each rule said at every trial of a block."""
-    assert isinstance(trained.model, VMA)
     forecasts: dict[str, list[Row]] = {name: [] for name in options.rules}
     for step in block.steps:
         episode = block.draw(step).tensors(trained.device)
-        keyed = KeyedMemory.of(trained.model, episode.memory)
+        keyed = trained.with_raw_memory("recognise").remember(episode.memory)
         for name, rows in forecasts.items():
             rows.append(forecast(trained, options, keyed, episode, block.ways, step, name))
     return forecasts
@@ -89,7 +87,19 @@ def forecast(
     x, source = episode.targets.to(keyed.keys), trained.generator(options.seed, step)
     labels = (episode.memory_labels.cpu() + step) % ways
     began = time.process_time()  # of this process alone, whatever else the machine is doing
-    share = shares(keyed, labels.tolist(), x, rule(name), options.samples, source).double().cpu()
+    share = (
+        shares(
+            trained.with_raw_memory("recognise"),
+            keyed,
+            labels.tolist(),
+            x,
+            rule(name),
+            options.samples,
+            source,
+        )
+        .double()
+        .cpu()
+    )
     seconds = time.process_time() - began
     mass = class_mass(share, labels, ways)[0].clamp(LEAST, 1.0)
     label = (int(episode.target_labels) + step) % ways

@@ -10,15 +10,12 @@ from vma.bounds import BoundTerms, decomposition, effective_sample_size, multi_s
 from vma.checks import check_samples
 from vma.chunks import slices
 from vma.errors import unknown_name
-from vma.evaluation.adaptive import FEWEST, adaptive_terms
-from vma.memory import Memory
-from vma.model import VMA
-from vma.models import GenerativeModel
+from vma.model import AnyMemory, GenerativeModel
 
 CHUNK = 256  # rows that a network sees at a time
 READS = 200_000  # reads whose z are held at a time
 
-SAMPLINGS = ("independent", "adaptive")
+SAMPLINGS = ("independent", "adaptive")  # those of `vma.reads.SAMPLINGS` that give a bound of any K
 Measures = dict[str, list[float]]
 
 
@@ -26,7 +23,7 @@ Measures = dict[str, list[float]]
 def bounds(
     model: GenerativeModel,
     x: Float[Tensor, "batch *image"],
-    memory: Memory | None = None,
+    memory: AnyMemory = None,
     samples: int = 1000,
     *,
     sampling: str = "independent",
@@ -61,7 +58,7 @@ def parts(targets: int, samples: int) -> Iterator[slice]:
 def terms(
     model: GenerativeModel,
     x: Float[Tensor, "batch *image"],
-    memory: Memory | None,
+    memory: AnyMemory,
     samples: int,
     sampling: str,
     generator: torch.Generator | None,
@@ -69,16 +66,15 @@ def terms(
     """The terms of the bound; a model without addresses has only one way of sampling."""
     if sampling not in SAMPLINGS:
         raise unknown_name("sampling", sampling, SAMPLINGS)
-    if sampling == "adaptive" and samples >= FEWEST and isinstance(model, VMA):
-        return adaptive_terms(model, x, memory, samples, chunk=CHUNK, generator=generator)
-    return model.terms(x, memory, samples, chunk=CHUNK, generator=generator)
+    chosen = sampling if model.has_addresses else "independent"
+    return model.terms(x, memory, samples, sampling=chosen, chunk=CHUNK, generator=generator)
 
 
 @torch.no_grad()
 def measures(
     model: GenerativeModel,
     x: Float[Tensor, "batch *image"],
-    memory: Memory | None = None,
+    memory: AnyMemory = None,
     samples: int = 1000,
     *,
     sampling: str = "independent",

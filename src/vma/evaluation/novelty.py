@@ -14,7 +14,6 @@ from vma.errors import InputError
 from vma.evaluation.resumable import Evaluation, Row
 from vma.evaluation.statistics import area_under_curve, mean_of
 from vma.evaluation.trained_run import TrainedRun
-from vma.fewshot.keyed import KeyedMemory
 from vma.fewshot.novelty import FEWEST, UNUSUAL, Measures, t_limit
 from vma.fewshot.scores import score, usual
 from vma.model import VMA
@@ -76,15 +75,15 @@ def novelty(trained: TrainedRun, options: NoveltyOptions) -> Evaluation:
 def scored(model: VMA, episode: EpisodeTensors, options: NoveltyOptions) -> Row:
     """All measures of every target of an episode, as a user of that memory gets them."""
     kept = episode.memory_labels < options.classes
-    keyed = KeyedMemory.of(model, episode.memory[kept])
+    keyed = model.remember(episode.memory[kept])
     labels = tuple(str(label) for label in episode.memory_labels[kept].tolist())
-    norm = usual(keyed, labels, options.samples, options.seed)
+    norm = usual(model, keyed, labels, options.samples, options.seed)
     targets = episode.targets.to(keyed.keys)
-    found = [score(keyed, x, norm, options.samples, options.seed) for x in targets]
+    found = [score(model, keyed, x, norm, options.samples, options.seed) for x in targets]
     assert norm.rule is not None
     measured = [Measures(s.surprise, s.angle, s.odds) for s in found if s.odds is not None]
     with torch.no_grad():
-        entropy = keyed.posterior(targets).entropy()
+        entropy = model.posterior(targets, keyed).entropy()
     return {
         "new": (episode.target_labels >= options.classes).tolist(),
         "joined": [norm.rule.statistic(each) for each in measured],

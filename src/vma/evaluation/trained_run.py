@@ -11,8 +11,7 @@ import torch
 from vma.data import load_dataset
 from vma.data.dataset import Dataset
 from vma.errors import InputError
-from vma.model import VMA
-from vma.models import GenerativeModel
+from vma.model import VMA, GenerativeModel
 from vma.runs.checkpoint import Progress, is_at_its_end, read_progress
 from vma.runs.folder import Run
 from vma.runs.presets import PRESETS

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from vma.bounds import decomposition, multi_sample_bound
 from vma.checks import check_samples
-from vma.fewshot.keyed import KeyedMemory
 from vma.fewshot.labels import Labels
 from vma.fewshot.recognition import recognition
 from vma.latents import DiagonalGaussian
+from vma.memory import KeyedMemory
+from vma.model import VMA
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Explanation:
 
 @torch.no_grad()
 def explain(
+    model: VMA,
     keyed: KeyedMemory,
     labels: Labels,
     names: Sequence[str],
@@ -63,8 +65,8 @@ def explain(
 ) -> Explanation:
     """Everything about one image, from `samples` reads of memory."""
     check_samples(samples, 1, "An explanation")
-    terms = keyed.terms(x[None], samples, generator)
-    q = keyed.posterior(x[None]).log_probs[0].exp()
+    terms = model.terms(x[None], keyed, samples, generator=generator)
+    q = model.posterior(x[None], keyed).log_probs[0].exp()
     found, parts = recognition(q, names, top), decomposition(terms)
     return Explanation(
         target=x,
@@ -73,17 +75,19 @@ def explain(
         kl_z=float(parts.kl_z[0]),
         log_p=float(multi_sample_bound(terms)[0]),
         top=tuple(ExplainedItem(i, labels[i], share) for i, share in found.items),
-        reconstruction=reconstruct(keyed, x, found.items[0][0]),
+        reconstruction=reconstruct(model, keyed.items, x, found.items[0][0]),
         label=found.label,
         probabilities=found.probabilities,
     )
 
 
-def reconstruct(keyed: KeyedMemory, x: Float[Tensor, "*image"], item: int) -> Float[Tensor, "*image"]:
+def reconstruct(
+    model: VMA, items: Float[Tensor, "memory *image"], x: Float[Tensor, "*image"], item: int
+) -> Float[Tensor, "*image"]:
     """What the model draws at the mean of q(z|m,x)."""
-    networks = keyed.model.networks
-    m = keyed.memory.items[item : item + 1]
+    networks = model.networks
+    m = items[item : item + 1]
     statistics = networks.encode(networks.targets(x[None]), networks.item_half(m))
     mean = DiagonalGaussian.of_statistics(statistics).mean
-    drawn = keyed.model.likelihood.most_probable(networks.decode(mean, networks.items(m).decoder))
+    drawn = model.likelihood.most_probable(networks.decode(mean, networks.items(m).decoder))
     return drawn.shown[0]

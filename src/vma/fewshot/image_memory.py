@@ -9,18 +9,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vma.checks import check_samples
+from vma.checks import check_samples, generator_of
 from vma.data.folder import FolderOptions
 from vma.errors import InputError, unknown_name
 from vma.fewshot.explanation import Explanation, explain
 from vma.fewshot.images import OPTIONS, ink_for
 from vma.fewshot.imagination import Imagined, any_directions, imagine, main_directions, vary
-from vma.fewshot.keyed import KeyedMemory
-from vma.fewshot.labels import Labels, as_label, as_labels
+from vma.fewshot.labels import Labels, as_label, as_labels, as_number, as_numbers
 from vma.fewshot.memory_file import StoredMemory, memory_bytes, write_memory
 from vma.fewshot.novelty import Norm
 from vma.fewshot.recognition import DEFAULT, Recognition, recognition, rule, shares
 from vma.fewshot.scores import Score, score, usual
+from vma.memory import KeyedMemory
+from vma.model import VMA
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,18 +32,20 @@ class ImageMemory:
     carried along, so that all of these are cheap.
 
     Attributes:
-        keyed: The items, their keys, and the model.
+        model: The model.
+        keyed: The items with their keys.
         labels: A label for each item, or None where it has none.
         fingerprint: Of the model's weights.
         options: How images given later become ink.
     """
 
+    model: VMA
     keyed: KeyedMemory
     labels: Labels
     fingerprint: str
     options: FolderOptions = OPTIONS
-    _norms: dict[tuple[int, int | None], Norm] = field(default_factory=dict, repr=False)
-    _directions: dict[int, Tensor] = field(default_factory=dict, repr=False)
+    norms: dict[tuple[int, int | None], Norm] = field(default_factory=dict, repr=False)
+    directions: dict[int, Tensor] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.keyed)
@@ -50,7 +53,7 @@ class ImageMemory:
     @property
     def items(self) -> Float[Tensor, "memory *image"]:
         """The images, as ink: 0 is empty, 1 is full."""
-        return self.keyed.memory.items
+        return self.keyed.items
 
     @property
     def size(self) -> tuple[int, int]:
@@ -71,17 +74,17 @@ class ImageMemory:
 
     def add(self, images: Any, labels: Any = None, *, options: FolderOptions | None = None) -> "ImageMemory":
         """This memory with `images` at its end; images and labels as for `TrainedModel.remember`."""
-        ink = ink_for(self.keyed.model, images, options or self.options)
+        ink = ink_for(self.model, images, options or self.options)
         more = ink.labels if labels is None else as_labels(labels, len(ink.images))
-        return self._with(self.keyed.join(KeyedMemory.of(self.keyed.model, ink.images)), self.labels + more)
+        return self.changed(self.keyed.join(self.model.remember(ink.images)), self.labels + more)
 
     def forget(self, items: int | Sequence[int]) -> "ImageMemory":
         """This memory without the items of these numbers; at least one has to stay."""
-        gone = set(self.keyed.numbers(items))
+        gone = set(as_numbers(items, len(self)))
         kept = [i for i in range(len(self)) if i not in gone]
         if not kept:
             raise InputError("Forgetting every item would leave an empty memory: keep at least one.")
-        return self._with(
+        return self.changed(
             self.keyed.keep(torch.tensor(kept, device=self.items.device)), tuple(self.labels[i] for i in kept)
         )
 
@@ -89,21 +92,21 @@ class ImageMemory:
         """The items of both, those of `other` last."""
         if self.fingerprint != other.fingerprint:
             raise InputError("Memories of two different models cannot be merged: use one model for both.")
-        return self._with(self.keyed.join(other.keyed), self.labels + other.labels)
+        return self.changed(self.keyed.join(other.keyed), self.labels + other.labels)
 
     def relabel(self, items: int | Sequence[int], label: str | int | None) -> "ImageMemory":
         """This memory with another label for the items of these numbers."""
-        chosen, new = set(self.keyed.numbers(items)), as_label(label)
+        chosen, new = set(as_numbers(items, len(self))), as_label(label)
         labels = tuple(new if i in chosen else old for i, old in enumerate(self.labels))
-        return self._with(self.keyed, labels)
+        return self.changed(self.keyed, labels)
 
     def save(self, path: str | Path) -> None:
-        """Write items, labels and keys to one file, which `TrainedModel.recall` reads."""
-        write_memory(Path(path), self._stored())
+        """Write items, labels and keys to one file, which `TrainedModel.open_memory` reads."""
+        write_memory(Path(path), self.stored())
 
     def to_bytes(self) -> bytes:
         """What `save` writes."""
-        return memory_bytes(self._stored())
+        return memory_bytes(self.stored())
 
     # Questions
 
@@ -126,7 +129,7 @@ class ImageMemory:
                 Where pixels know each other (`reading-order`) it also divides their log-odds.
             seed: The same seed gives the same images; None draws others each time.
         """
-        return imagine(self._restricted(label, item), n, temperature, self.keyed.generator(seed))
+        return imagine(self.model, self.restricted(label, item), n, temperature, self.generator(seed))
 
     def vary(
         self, item: int, at: Sequence[tuple[float, float]], seed: int | None = None
@@ -140,8 +143,8 @@ class ImageMemory:
             at: Where to look; (0, 0) is the mean, and values of 3 are far out.
             seed: None for the two directions in which the image changes most; a seed for two at random.
         """
-        number = self.keyed.number(item)
-        return vary(self.keyed, number, at, self._directions_of(number, seed))
+        number = as_number(item, len(self))
+        return vary(self.model, self.keyed, number, at, self.directions_of(number, seed))
 
     def recognise(
         self,
@@ -167,8 +170,8 @@ class ImageMemory:
             options: How images become ink; those of the memory by default.
         """
         check_samples(samples, 1, "Recognising")
-        x = self._targets(images, options)
-        found = shares(self.keyed, self.names, x, rule(by), samples, self.keyed.generator(seed))
+        x = self.targets(images, options)
+        found = shares(self.model, self.keyed, self.names, x, rule(by), samples, self.generator(seed))
         return [recognition(row, self.names, top) for row in found]
 
     def score(
@@ -185,14 +188,14 @@ class ImageMemory:
             seed: Of the draws.
             options: How images become ink; those of the memory by default.
         """
-        x = self._targets(images, options)
-        return [score(self.keyed, each, self.norm(samples, seed), samples, seed) for each in x]
+        x = self.targets(images, options)
+        return [score(self.model, self.keyed, each, self.norm(samples, seed), samples, seed) for each in x]
 
     def norm(self, samples: int = 64, seed: int | None = 0) -> Norm:
         """What is usual here: computed at the first question, and kept."""
-        if (samples, seed) not in self._norms:
-            self._norms[samples, seed] = usual(self.keyed, self.labels, samples, seed)
-        return self._norms[samples, seed]
+        if (samples, seed) not in self.norms:
+            self.norms[samples, seed] = usual(self.model, self.keyed, self.labels, samples, seed)
+        return self.norms[samples, seed]
 
     def explain(
         self,
@@ -212,35 +215,45 @@ class ImageMemory:
             seed: Of the draws.
             options: How the image becomes ink; those of the memory by default.
         """
-        x = self._targets(image, options)
+        x = self.targets(image, options)
         if len(x) != 1:
             raise InputError(f"One image is explained at a time, not {len(x)}.")
-        return explain(self.keyed, self.labels, self.names, x[0], samples, top, self.keyed.generator(seed))
+        return explain(
+            self.model, self.keyed, self.labels, self.names, x[0], samples, top, self.generator(seed)
+        )
 
-    def _directions_of(self, item: int, seed: int | None) -> Float[Tensor, "2 latent"]:
-        if (generator := self.keyed.generator(seed)) is not None:
-            return any_directions(self.keyed, generator)
-        if item not in self._directions:
-            self._directions[item] = main_directions(self.keyed, item)
-        return self._directions[item]
+    def generator(self, seed: int | None) -> torch.Generator | None:
+        """Randomness of that seed, where the memory is."""
+        return generator_of(seed, self.items.device)
 
-    def _with(self, keyed: KeyedMemory, labels: Labels) -> "ImageMemory":
-        return replace(self, keyed=keyed, labels=labels, _norms={}, _directions={})
+    def directions_of(self, item: int, seed: int | None) -> Float[Tensor, "2 latent"]:
+        """The two directions in which an item is varied."""
+        if (generator := self.generator(seed)) is not None:
+            return any_directions(self.model, self.keyed, generator)
+        if item not in self.directions:
+            self.directions[item] = main_directions(self.model, self.keyed, item)
+        return self.directions[item]
 
-    def _stored(self) -> StoredMemory:
+    def changed(self, keyed: KeyedMemory, labels: Labels) -> "ImageMemory":
+        """The same with other items and labels; what was computed of the old ones is forgotten."""
+        return replace(self, keyed=keyed, labels=labels, norms={}, directions={})
+
+    def stored(self) -> StoredMemory:
+        """What is written to a file."""
         return StoredMemory(self.items, self.labels, self.keyed.keys, self.fingerprint)
 
-    def _targets(self, images: Any, options: FolderOptions | None) -> Float[Tensor, "batch *image"]:
-        return ink_for(self.keyed.model, images, options or self.options).images.to(self.items)
+    def targets(self, images: Any, options: FolderOptions | None) -> Float[Tensor, "batch *image"]:
+        """Images as the model sees them."""
+        return ink_for(self.model, images, options or self.options).images.to(self.items)
 
-    def _restricted(self, label: str | int | None, item: int | None) -> KeyedMemory:
+    def restricted(self, label: str | int | None, item: int | None) -> KeyedMemory:
         """The memory of which only the items of a label, or a single one, can be read."""
         if label is None and item is None:
             return self.keyed
         if label is not None and item is not None:
             raise InputError("Imagine from a label or from an item, not from both: leave one out.")
         if item is not None:
-            chosen = {self.keyed.number(item)}
+            chosen = {as_number(item, len(self))}
         else:
             chosen = {i for i, each in enumerate(self.labels) if each == as_label(label)}
         if not chosen:

@@ -10,11 +10,13 @@ from torch import Tensor
 
 from vma.checks import as_tensor, is_whole
 from vma.errors import InputError
-from vma.fewshot.keyed import AT_ONCE, KeyedMemory
 from vma.latents import DiagonalGaussian
 from vma.likelihoods import Drawing, join
+from vma.memory import KeyedMemory
+from vma.model import VMA
 
 MOST = 10_000  # images at a time
+AT_ONCE = 256  # images that a network sees at a time, so that a large memory stays small in use
 
 
 @dataclass(frozen=True)
@@ -37,19 +39,19 @@ class Imagined:
 
 @torch.no_grad()
 def imagine(
-    keyed: KeyedMemory, samples: int, temperature: float, generator: torch.Generator | None
+    model: VMA, keyed: KeyedMemory, samples: int, temperature: float, generator: torch.Generator | None
 ) -> Imagined:
     """`samples` times a ~ p(a), z = μ + τ σ ε with μ and σ those of p(z|m_a), x ~ p(x|m_a,z)."""
     if not is_whole(samples) or not 1 <= samples <= MOST:
         raise InputError(f"1 to {MOST} images can be imagined at a time, not {samples!r}.")
     if not (isinstance(temperature, int | float) and 0 <= temperature < math.inf):
         raise InputError(f"The temperature must be 0 (the mean of z) or more, not {temperature}.")
-    items = keyed.prior().sample(samples, generator)
-    shape = (samples, keyed.model.config.latent)
+    items = model.prior(keyed).sample(samples, generator)
+    shape = (samples, model.latent)
     noise = keyed.keys.new_empty(shape).normal_(generator=generator)
-    uniforms = noise.new_empty((samples, *keyed.model.config.image_shape)).uniform_(generator=generator)
+    uniforms = noise.new_empty((samples, *model.image_shape)).uniform_(generator=generator)
     drawn = [
-        keyed.model.draw(keyed.memory, a, temperature * e, u, temperature)
+        model.draw(keyed.memory, a, temperature * e, u, temperature)
         for a, e, u in zip(items.split(64), noise.split(64), uniforms.split(64), strict=True)
     ]
     all_drawn = join(drawn)
@@ -58,41 +60,45 @@ def imagine(
 
 @torch.no_grad()
 def vary(
-    keyed: KeyedMemory, item: int, at: Sequence[tuple[float, float]], directions: Float[Tensor, "2 latent"]
+    model: VMA,
+    keyed: KeyedMemory,
+    item: int,
+    at: Sequence[tuple[float, float]],
+    directions: Float[Tensor, "2 latent"],
 ) -> Float[Tensor, "points *image"]:
     """What is shown of what is more probable, at z = μ + σ (s d₁ + t d₂), for every (s, t) in `at`."""
     points = as_tensor("'at'", at).to(keyed.keys)
     if points.ndim != 2 or points.shape[1] != 2 or not bool(points.isfinite().all()):
         raise InputError("'at' must be a list of pairs (s, t) of finite numbers, e.g. [(0, 0), (1, -1)].")
-    return around(keyed, item, points @ directions).shown
+    return around(model, keyed.items[item : item + 1], points @ directions).shown
 
 
-def around(keyed: KeyedMemory, item: int, noise: Float[Tensor, "points latent"]) -> Drawing:
-    """What is more probable at every pixel, given one item and z = μ + σ ε, for each row ε of `noise`."""
-    networks, likelihood = keyed.model.networks, keyed.model.likelihood
-    features = networks.items(keyed.memory.items[item : item + 1])
+def around(model: VMA, m: Float[Tensor, "1 *image"], noise: Float[Tensor, "points latent"]) -> Drawing:
+    """What is more probable at every pixel, given one item m and z = μ + σ ε, for each row ε of `noise`."""
+    networks, likelihood = model.networks, model.likelihood
+    features = networks.items(m)
     z = DiagonalGaussian.of_statistics(features.prior).sample(noise)
     drawn = [likelihood.most_probable(networks.decode(part, features.decoder)) for part in z.split(AT_ONCE)]
     return join(drawn)
 
 
 @torch.no_grad()
-def main_directions(keyed: KeyedMemory, item: int) -> Float[Tensor, "2 latent"]:
+def main_directions(model: VMA, keyed: KeyedMemory, item: int) -> Float[Tensor, "2 latent"]:
     """Two orthonormal directions in which the image changes most.
 
     Row i of the matrix D is the change of p(x|m,z) from z = μ − σ_i e_i to μ + σ_i e_i; the directions are its
     first two left singular vectors, each with its largest entry positive.
     """
-    axes = torch.eye(keyed.model.config.latent, dtype=keyed.keys.dtype, device=keyed.keys.device)
-    up, down = around(keyed, item, torch.cat((axes, -axes))).means.flatten(1).chunk(2)
+    axes = torch.eye(model.latent, dtype=keyed.keys.dtype, device=keyed.keys.device)
+    up, down = around(model, keyed.items[item : item + 1], torch.cat((axes, -axes))).means.flatten(1).chunk(2)
     left = torch.linalg.svd(up - down, full_matrices=False).U[:, :2].T
     signs = left.gather(1, left.abs().argmax(1, keepdim=True)).sign()
     return pad_to_two(left * signs)
 
 
-def any_directions(keyed: KeyedMemory, generator: torch.Generator) -> Float[Tensor, "2 latent"]:
+def any_directions(model: VMA, keyed: KeyedMemory, generator: torch.Generator) -> Float[Tensor, "2 latent"]:
     """Two orthonormal directions at random."""
-    noise = keyed.keys.new_empty((keyed.model.config.latent, 2)).normal_(generator=generator)
+    noise = keyed.keys.new_empty((model.latent, 2)).normal_(generator=generator)
     return pad_to_two(torch.linalg.qr(noise).Q.T)
 
 

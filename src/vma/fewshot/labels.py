@@ -1,4 +1,4 @@
-"""Labels of memory items: text, or None."""
+"""What names the items of a memory: numbers, which are their addresses, and labels, which are text or None."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,3 +34,19 @@ def as_label(label: Any) -> str | None:
     if (isinstance(label, str) or is_whole(label)) and str(label).strip():
         return str(label).strip()
     raise InputError(f"A label must be text or a whole number, not {label!r}.")
+
+
+def as_numbers(items: Any, count: int) -> list[int]:
+    """One or more numbers of items, of which there are `count`, checked."""
+    values = np.atleast_1d(np.asarray(items)).tolist()
+    if not values or any(type(i) is not int or not 0 <= i < count for i in values):
+        raise InputError(f"Items are numbered from 0 to {count - 1}, so {items!r} names none.")
+    return values
+
+
+def as_number(item: Any, count: int) -> int:
+    """The number of one item, checked."""
+    first, *others = as_numbers(item, count)
+    if others:
+        raise InputError(f"Name one item, not {1 + len(others)}.")
+    return first

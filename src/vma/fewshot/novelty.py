@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import stdtr, stdtrit
 
-from vma.fewshot.keyed import KeyedMemory
+from vma.memory import KeyedMemory
 
 FEWEST = 4  # items that a norm can be made of
 UNUSUAL = 0.05  # share of known images that are called novel

@@ -11,7 +11,9 @@ from torch import Tensor
 from vma.addressing import class_mass
 from vma.bounds import log_mean_exp
 from vma.errors import InputError, unknown_name
-from vma.fewshot.keyed import AT_ONCE, KeyedMemory
+from vma.fewshot.imagination import AT_ONCE
+from vma.memory import KeyedMemory
+from vma.model import VMA
 from vma.reads import Reads
 
 TARGETS = 8  # targets at a time
@@ -91,6 +93,7 @@ def rule(name: str) -> Rule:
 
 @torch.no_grad()
 def shares(
+    model: VMA,
     keyed: KeyedMemory,
     classes: Sequence[Hashable],
     x: Float[Tensor, "batch *image"],
@@ -99,11 +102,12 @@ def shares(
     generator: torch.Generator | None,
 ) -> Float[Tensor, "batch memory"]:
     """What every item adds to the probability of its class, by a rule; items that cannot be read add nothing."""
-    share = item_shares(keyed, x, by, samples, generator)
+    share = item_shares(model, keyed, x, by, samples, generator)
     return by.sharpen(share, classes) if by.kappa else share
 
 
 def item_shares(
+    model: VMA,
     keyed: KeyedMemory,
     x: Float[Tensor, "batch *image"],
     by: Rule,
@@ -111,16 +115,19 @@ def item_shares(
     generator: torch.Generator | None,
 ) -> Float[Tensor, "batch memory"]:
     """p(a|x) of every item, whatever its class."""
-    log_q = keyed.posterior(x).log_probs
+    log_q = model.posterior(x, keyed).log_probs
     if by.proposals == 0:
         return log_q.exp()
     in_use = len(keyed.memory.addresses())
     best, proposed = log_q.topk(min(by.proposals or in_use, in_use))
-    log_p = keyed.prior().log_probs[proposed] + log_likelihoods(keyed, x, samples, generator, proposed)
+    log_p = model.prior(keyed).log_probs[proposed] + log_likelihoods(
+        model, keyed, x, samples, generator, proposed
+    )
     return log_q.scatter(1, proposed, by.pool(best, log_p)).exp()
 
 
 def log_likelihoods(
+    model: VMA,
     keyed: KeyedMemory,
     x: Float[Tensor, "batch *image"],
     samples: int,
@@ -132,23 +139,27 @@ def log_likelihoods(
     The same S draws of noise serve all items and targets: what differs between two items is not their luck.
 
     Args:
+        model: The model.
         keyed: The memory.
         x: Targets.
         samples: S.
         generator: Source of randomness.
         addresses: The items to try for each target; None for every item that can be read.
     """
-    noise = keyed.keys.new_empty((samples, keyed.model.config.latent)).normal_(generator=generator)
+    noise = keyed.keys.new_empty((samples, model.latent)).normal_(generator=generator)
     if addresses is None:
         addresses = keyed.memory.addresses().expand(len(x), -1)
     rows = []
     for targets, tried in zip(x.split(TARGETS), addresses.split(TARGETS), strict=True):
         parts = tried.split(max(1, 2 * AT_ONCE // (samples * len(targets))), dim=1)
-        rows.append(torch.cat([log_likelihoods_at(keyed, targets, part, noise) for part in parts], dim=1))
+        rows.append(
+            torch.cat([log_likelihoods_at(model, keyed, targets, part, noise) for part in parts], dim=1)
+        )
     return torch.cat(rows)
 
 
 def log_likelihoods_at(
+    model: VMA,
     keyed: KeyedMemory,
     x: Float[Tensor, "batch *image"],
     addresses: Int[Tensor, "batch addresses"],
@@ -159,7 +170,7 @@ def log_likelihoods_at(
     each = addresses.repeat_interleave(samples, dim=1)
     reads = Reads(each, torch.zeros_like(each, dtype=x.dtype))
     repeated = noise.repeat(tried, 1).expand(len(x), -1, -1)
-    terms = keyed.model.terms_at(x, keyed.memory, keyed.prior(), keyed.posterior(x), reads, repeated)
+    terms = model.terms_at(x, keyed.memory, model.prior(keyed), model.posterior(x, keyed), reads, repeated)
     log_w = terms.log_p_z + terms.log_p_x - terms.log_q_z
     return log_mean_exp(log_w.unflatten(1, (tried, samples)))
 

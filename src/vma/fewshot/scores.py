@@ -10,10 +10,11 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from vma.bounds import multi_sample_bound
-from vma.checks import check_samples
-from vma.fewshot.keyed import KeyedMemory
+from vma.checks import check_samples, generator_of
 from vma.fewshot.labels import Labels
 from vma.fewshot.novelty import FEWEST, UNUSUAL, Measures, Norm, Table, rule_of
+from vma.memory import KeyedMemory
+from vma.model import VMA
 from vma.warps import turned
 
 MOST = 50  # items that a norm is made of: more take longer and tell little
@@ -52,23 +53,25 @@ class Score:
 
 
 @torch.no_grad()
-def log_p(keyed: KeyedMemory, x: Float[Tensor, "*image"], samples: int, seed: int | None) -> float:
+def log_p(
+    model: VMA, keyed: KeyedMemory, x: Float[Tensor, "*image"], samples: int, seed: int | None
+) -> float:
     """L = log 1/K Σ_k w_k (eq. 7) of one image: it does not depend on which others are asked about."""
     check_samples(samples, 1, "A score")
-    return float(multi_sample_bound(keyed.terms(x[None], samples, keyed.generator(seed)))[0])
+    return float(
+        multi_sample_bound(model.terms(x[None], keyed, samples, generator=generator_of(seed, x.device)))[0]
+    )
 
 
-def own_log_p(keyed: KeyedMemory, x: Float[Tensor, "*image"], samples: int, seed: int | None) -> float:
+def own_log_p(model: VMA, x: Float[Tensor, "*image"], samples: int, seed: int | None) -> float:
     """log p(x|{x}): what an image costs where memory holds nothing but itself. A complex image costs more."""
-    return log_p(KeyedMemory.of(keyed.model, x[None]), x, samples, seed)
+    return log_p(model, model.remember(x[None]), x, samples, seed)
 
 
 @torch.no_grad()
-def embedded(keyed: KeyedMemory, x: Float[Tensor, "*image"]) -> Float[Tensor, "matching"]:
+def embedded(model: VMA, x: Float[Tensor, "*image"]) -> Float[Tensor, "matching"]:
     """e^q(x)."""
-    addressing = keyed.model.addressing
-    query = addressing.key if addressing.query is None else addressing.query
-    return query(x[None])[0]
+    return model.addressing.queries(x[None])[0]
 
 
 def nearest_angle(keyed: KeyedMemory, e: Float[Tensor, "matching"]) -> float:
@@ -77,10 +80,12 @@ def nearest_angle(keyed: KeyedMemory, e: Float[Tensor, "matching"]) -> float:
     return float(cosines[keyed.memory.in_use()].max().clamp(-1, 1).arccos())
 
 
-def odds_of_turned(keyed: KeyedMemory, copies: KeyedMemory, e: Float[Tensor, "matching"]) -> float:
+def odds_of_turned(
+    model: VMA, keyed: KeyedMemory, copies: KeyedMemory, e: Float[Tensor, "matching"]
+) -> float:
     """log Σ exp S(m_a, x) over the turned copies, less the same over the items."""
     there, here = (
-        keyed.model.addressing.similarity.scores(each.keys, e)[each.memory.in_use()].double().logsumexp(0)
+        model.addressing.similarity.scores(each.keys, e)[each.memory.in_use()].double().logsumexp(0)
         for each in (copies, keyed)
     )
     return float(there - here)
@@ -89,7 +94,7 @@ def odds_of_turned(keyed: KeyedMemory, copies: KeyedMemory, e: Float[Tensor, "ma
 # What is usual
 
 
-def usual(keyed: KeyedMemory, labels: Labels, samples: int, seed: int | None) -> Norm:
+def usual(model: VMA, keyed: KeyedMemory, labels: Labels, samples: int, seed: int | None) -> Norm:
     """What is usual in this memory, by its items, each given all the others; and given all of other classes."""
     chosen = comparable(labels)
     if len(chosen) < FEWEST:
@@ -97,8 +102,8 @@ def usual(keyed: KeyedMemory, labels: Labels, samples: int, seed: int | None) ->
         return Norm(None, None, f"novelty needs {FEWEST} or more {what}; this memory has {len(chosen)}")
     spread = np.linspace(0, len(chosen) - 1, min(MOST, len(chosen))).round().astype(int)
     items = [chosen[i] for i in spread]
-    own = [own_log_p(keyed, keyed.memory.items[i], samples, seed) for i in items]
-    probe = Probe(keyed, items, own, turned_copies(keyed, items), samples, seed)
+    own = [own_log_p(model, keyed.items[i], samples, seed) for i in items]
+    probe = Probe(model, keyed, items, own, turned_copies(model, keyed, items), samples, seed)
     known = probe.measures([[j != i for j in range(len(labels))] for i in items])
     elsewhere = [[label != labels[i] for label in labels] for i in items]
     # Where all are of one class, none can be looked for in vain.
@@ -113,11 +118,11 @@ def comparable(labels: Labels) -> list[int]:
     return [i for i, label in enumerate(labels) if label is not None and labels.count(label) > 1]
 
 
-def turned_copies(keyed: KeyedMemory, items: list[int]) -> KeyedMemory:
+def turned_copies(model: VMA, keyed: KeyedMemory, items: list[int]) -> KeyedMemory:
     """Some items, turned and mirrored in every way that their shape allows."""
-    ink = keyed.memory.items[items]
+    ink = keyed.items[items]
     turns = range(1, 8) if ink.shape[-2] == ink.shape[-1] else (1, 4, 5)
-    return KeyedMemory.of(keyed.model, torch.cat([turned(ink, turn) for turn in turns]))
+    return model.remember(torch.cat([turned(ink, turn) for turn in turns]))
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,7 @@ class Probe:
     """Items of a memory, measured as if memory held only some of the others.
 
     Attributes:
+        model: The model.
         keyed: The memory.
         items: The items to measure.
         own: log p(x|{x}) of each.
@@ -133,6 +139,7 @@ class Probe:
         seed: Of the draws.
     """
 
+    model: VMA
     keyed: KeyedMemory
     items: list[int]
     own: list[float]
@@ -148,25 +155,26 @@ class Probe:
 
     def measure(self, item: int, own: float, given: Bool[Tensor, "memory"]) -> Measures:
         """The measures of one item."""
-        x, rest = self.keyed.memory.items[item], self.keyed.only(given)
-        e = embedded(self.keyed, x)
+        x, rest = self.keyed.items[item], self.keyed.only(given)
+        e = embedded(self.model, x)
         turns = len(self.copies) // len(self.items)
         copies = self.copies.only(given[self.items].repeat(turns))
-        surprise = log_p(rest, x, self.samples, self.seed) / own
-        return Measures(surprise, nearest_angle(rest, e), odds_of_turned(rest, copies, e))
+        surprise = log_p(self.model, rest, x, self.samples, self.seed) / own
+        return Measures(surprise, nearest_angle(rest, e), odds_of_turned(self.model, rest, copies, e))
 
 
 # An image
 
 
 def score(
-    keyed: KeyedMemory, x: Float[Tensor, "*image"], norm: Norm, samples: int, seed: int | None
+    model: VMA, keyed: KeyedMemory, x: Float[Tensor, "*image"], norm: Norm, samples: int, seed: int | None
 ) -> Score:
     """An image's score, against what is usual for an image that costs as much by itself."""
-    return judge(keyed, x, log_p(keyed, x, samples, seed), norm, samples, seed)
+    return judge(model, keyed, x, log_p(model, keyed, x, samples, seed), norm, samples, seed)
 
 
 def judge(
+    model: VMA,
     keyed: KeyedMemory,
     x: Float[Tensor, "*image"],
     value: float,
@@ -175,7 +183,7 @@ def judge(
     seed: int | None,
 ) -> Score:
     """The score of an image whose log p(x|M) is known."""
-    own, e = own_log_p(keyed, x, samples, seed), embedded(keyed, x)
+    own, e = own_log_p(model, x, samples, seed), embedded(model, x)
     plain = Score(
         log_p=value,
         bits_per_pixel=-value / (math.log(2) * math.prod(x.shape[-2:])),
@@ -188,7 +196,7 @@ def judge(
     )
     if norm.rule is None or norm.turned is None or norm.typical is None:
         return plain
-    measures = Measures(plain.surprise, plain.angle, odds_of_turned(keyed, norm.turned, e))
+    measures = Measures(plain.surprise, plain.angle, odds_of_turned(model, keyed, norm.turned, e))
     p_value = norm.rule.p_value(measures)
     return replace(
         plain,

@@ -13,10 +13,9 @@ from vma.data.folder import FolderOptions
 from vma.errors import InputError
 from vma.fewshot.image_memory import ImageMemory
 from vma.fewshot.images import ink_for, options_for
-from vma.fewshot.keyed import KeyedMemory
 from vma.fewshot.labels import as_labels
 from vma.fewshot.memory_file import read_memory
-from vma.memory import Memory
+from vma.memory import KeyedMemory, Memory
 from vma.model import VMA
 from vma.storage import load_model, model_file
 
@@ -60,23 +59,31 @@ class TrainedModel:
         """
         ink = ink_for(self.model, images, options)
         own = ink.labels if labels is None else as_labels(labels, len(ink.images))
-        keyed = KeyedMemory.of(self.model, ink.images)
-        return ImageMemory(keyed, own, self.fingerprint, options or options_for(self.config))
+        keyed = self.model.remember(ink.images)
+        return ImageMemory(self.model, keyed, own, self.fingerprint, options or options_for(self.config))
 
-    def recall(self, path: str | Path, *, options: FolderOptions | None = None) -> ImageMemory:
+    def open_memory(self, path: str | Path, *, options: FolderOptions | None = None) -> ImageMemory:
         """The memory in the file `path`, as `ImageMemory.save` wrote it, with this model or with another."""
         stored = read_memory(Path(path).expanduser(), self.config.image_shape)
         like = next(self.model.parameters())
         keys = stored.keys_of(self.fingerprint, self.config.matching)
         if keys is None:
-            keyed = KeyedMemory.of(self.model, stored.items)
+            keyed = self.model.remember(stored.items)
         else:
-            keyed = KeyedMemory(self.model, Memory(stored.items.to(like)), keys.to(like))
-        return ImageMemory(keyed, stored.labels, self.fingerprint, options or options_for(self.config))
+            keyed = KeyedMemory(Memory(stored.items.to(like)), keys.to(like)).by_coordinate()
+        return ImageMemory(
+            self.model, keyed, stored.labels, self.fingerprint, options or options_for(self.config)
+        )
 
 
 def load(path: str | Path) -> TrainedModel:
-    """The trained model in a run's folder, in that of a quickstart, or in an exported file."""
+    """The trained model in a run's folder, in that of a quickstart, or in an exported file.
+
+    >>> vma.save_model(vma.build_vma(vma.ModelConfig(maps=8)), "characters.safetensors")
+    >>> memory = vma.load("characters.safetensors").remember(np.eye(26), labels="stroke")
+    >>> memory.imagine(4, seed=0).images.shape, memory.recognise(np.eye(26))[0].label
+    (torch.Size([4, 26, 26]), 'stroke')
+    """
     file = model_file(Path(path))
     model = load_model(file)
     if not isinstance(model, VMA) or model.config.learned_items:

@@ -1,7 +1,7 @@
 """The decoder's largest scale in one pass over memory, compiled by Numba where that is installed.
 
 W_last * ReLU(W_up * h + half): the maps between the two layers are most of what a decoder writes; here they stay in
-the registers of the processor. docs/lab-notes.md has the times.
+the registers of the processor. docs/lab-notes has the times.
 """
 
 from functools import cache

@@ -3,17 +3,22 @@
 from vma.config import ModelConfig
 from vma.likelihoods.bernoulli import Bernoulli
 from vma.likelihoods.categorical import Categorical
-from vma.likelihoods.likelihood import Drawing, Likelihood, join
+from vma.likelihoods.likelihood import Drawing, Likelihood, blind_targets, join
 from vma.likelihoods.reading_order import ReadingOrder
+from vma.parts import LIKELIHOODS
 
-__all__ = ["Bernoulli", "Categorical", "Drawing", "Likelihood", "ReadingOrder", "build_likelihood", "join"]
+__all__ = [
+    "Bernoulli",
+    "Categorical",
+    "Drawing",
+    "Likelihood",
+    "ReadingOrder",
+    "blind_targets",
+    "build_likelihood",
+    "join",
+]
 
 
 def build_likelihood(config: ModelConfig) -> Likelihood:
     """The configured likelihood."""
-    match config.likelihood:
-        case "reading-order":
-            return ReadingOrder(config.context_maps, config.neighbourhood, config.ink)
-        case "categorical":
-            return Categorical(config.levels, config.channels, config.ink)
-    return Bernoulli(config.ink)
+    return LIKELIHOODS[config.likelihood](config)

@@ -5,6 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from vma.config import ModelConfig
 from vma.latents import full_precision
 from vma.likelihoods.likelihood import Drawing, Features, Images, Likelihood
 from vma.networks.features import Output
@@ -56,3 +57,8 @@ def bernoulli_log_prob(
     with torch.autocast(flat.device.type, enabled=False):
         agreement = torch.bmm(flat.unsqueeze(1), x.flatten(1).unsqueeze(2)).flatten()
     return agreement - softplus(flat).sum(-1)
+
+
+def from_config(config: ModelConfig) -> Bernoulli:
+    """The likelihood that a configuration describes."""
+    return Bernoulli(config.ink)

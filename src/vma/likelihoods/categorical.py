@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from vma.config import ModelConfig
 from vma.latents import full_precision
 from vma.likelihoods.likelihood import Drawing, Features, Images, Likelihood
 from vma.networks.features import Output
@@ -56,3 +57,8 @@ class Categorical(Likelihood):
         passed = p.cumsum(-1)[..., :-1] <= uniforms.view(p.shape[:-1]).unsqueeze(-1)
         means = (p * values).sum(-1).view(shape)
         return Drawing(values[passed.sum(-1)].view(shape), means, means)
+
+
+def from_config(config: ModelConfig) -> Categorical:
+    """The likelihood that a configuration describes."""
+    return Categorical(config.levels, config.channels, config.ink)

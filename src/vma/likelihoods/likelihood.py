@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from vma.errors import InputError
 from vma.networks.features import Output
 
 Features = Float[Tensor, "reads outputs height width"]  # what a decoder ends in
@@ -84,3 +85,12 @@ class Likelihood(nn.Module, ABC):
         """Every pixel the median given those before it: of ink and no ink, the more probable."""
         shape = features.shape[2:] if self.channels == 1 else (self.channels, *features.shape[2:])
         return self.draw(features, features.new_full((len(features), *shape), 0.5))
+
+
+def blind_targets(
+    count: int, share: float, device: torch.device, generator: torch.Generator | None
+) -> Bool[Tensor, "batch"] | None:
+    """Each of `count` targets with the probability `share`; None where that is 0."""
+    if not 0 <= share <= 1:
+        raise InputError(f"blind is a share of the targets, from 0 to 1, not {share}.")
+    return torch.rand(count, device=device, generator=generator) < share if share else None

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from vma.config import ModelConfig
 from vma.errors import InputError
 from vma.kernels.maps import Maps, Outputs, as_rows
 from vma.latents import full_precision
@@ -149,3 +150,8 @@ class ReadingOrder(Likelihood):
             )
         x, means = x.unflatten(1, size), means.unflatten(1, size)
         return Drawing(x, means, x)
+
+
+def from_config(config: ModelConfig) -> ReadingOrder:
+    """The likelihood that a configuration describes."""
+    return ReadingOrder(config.context_maps, config.neighbourhood, config.ink)

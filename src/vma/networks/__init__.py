@@ -1,19 +1,29 @@
 """The networks behind the distributions: they map tensors to tensors and know nothing of probability."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
 from vma.config import ModelConfig
-from vma.networks.convolutional import ConvolutionalNetworks
 from vma.networks.features import ItemFeatures, Output
-from vma.networks.mlp import MLPNetworks
+from vma.parts import FAMILIES
 
 __all__ = ["ItemFeatures", "Networks", "Output", "build_networks"]
 
 
+@runtime_checkable
 class Networks(Protocol):
-    """What the model asks of a family of networks; every method takes and returns a batch."""
+    """What the model asks of a family of networks, an `nn.Module`; every method takes and returns a batch.
+
+    Attributes:
+        latent: |z|.
+        image_shape: Shape of a target.
+        item_shape: Shape of a memory item.
+    """
+
+    latent: int
+    image_shape: tuple[int, ...]
+    item_shape: tuple[int, ...]
 
     def embedding(self, shape: tuple[int, ...]) -> nn.Module:
         """A new network h from things of `shape` into the matching space."""
@@ -34,7 +44,6 @@ class Networks(Protocol):
         """The output, of m and z; once per sample. Row i of `item` is for `repeats[i]` samples, or for one."""
 
 
-def build_networks(config: ModelConfig, output: Output) -> ConvolutionalNetworks | MLPNetworks:
+def build_networks(config: ModelConfig, output: Output) -> Networks:
     """The networks of the configured family, with a decoder that ends in `output`."""
-    family = MLPNetworks if config.family == "mlp" else ConvolutionalNetworks
-    return family(config, output)
+    return FAMILIES[config.family](config, output)

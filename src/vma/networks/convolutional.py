@@ -133,6 +133,7 @@ class ConvolutionalNetworks(nn.Module):
     def __init__(self, config: ModelConfig, output: Output) -> None:
         super().__init__()
         self.config = config
+        self.latent, self.image_shape, self.item_shape = config.latent, config.image_shape, config.item_shape
         maps, latent, channels = config.maps, config.latent, config.channels
         self.item_first = convolution(channels, maps)
         self.item_pyramid = Pyramid(maps, config.style)

@@ -1,7 +1,7 @@
 """3×3 convolutions and what follows them, on maps whose values at a pixel lie together (`channels_last`).
 
 In this layout a CPU convolves fastest. Where torch's own kernel is slow in it, the same sum is written as a product
-of matrices; docs/lab-notes.md has the times.
+of matrices; docs/lab-notes has the times.
 """
 
 from typing import Any

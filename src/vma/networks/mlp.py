@@ -71,6 +71,7 @@ class MLPNetworks(MLPItemDecoder):
 
     def __init__(self, config: ModelConfig, output: Output) -> None:
         super().__init__(config, output)
+        self.latent, self.image_shape, self.item_shape = config.latent, config.image_shape, config.item_shape
         numbers, item = math.prod(config.image_shape), math.prod(config.item_shape)
         self.prior = perceptron((item, *config.hidden, 2 * config.latent), HEAD_SCALE)
         self.encoder_x = linear(numbers, config.hidden[0], shared=item)

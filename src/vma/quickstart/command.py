@@ -16,7 +16,7 @@ from vma.runs.folder import Run, default_root
 from vma.runs.presets import PRESETS
 from vma.runs.settings import SleepSettings, TrainSettings
 from vma.storage import load_model
-from vma.training.loop import train
+from vma.training.loop import train_run
 
 VMA_SHARE = 0.72  # of the minutes; the VAE then does as many updates, in less time
 
@@ -35,11 +35,11 @@ def quickstart(minutes: float = 2.0, folder: Path | None = None, seed: int = 0) 
     settings = small_settings(seed)
     print(f"1/3  A model with a memory, {VMA_SHARE * minutes:.1f} minutes", flush=True)
     with_memory, without = Run(folder / "vma"), Run(folder / "vae")
-    if not train(replace(settings, minutes=VMA_SHARE * minutes), with_memory):
+    if not train_run(replace(settings, minutes=VMA_SHARE * minutes), with_memory):
         return
     updates = read_progress(with_memory.checkpoint_file).update
     print(f"2/3  The same without a memory (a VAE), for as many updates: {updates}", flush=True)
-    if not train(as_vae(settings, updates), without):
+    if not train_run(as_vae(settings, updates), without):
         return
     print("3/3  Looking at characters that neither has seen", flush=True)
     report(folder, with_memory, without, command="vma quickstart")

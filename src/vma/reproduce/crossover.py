@@ -1,19 +1,18 @@
 """The paper's last number: from which |M| on an update with addresses is faster than one with soft attention."""
 
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 
-from vma.bench.attention import HARD, crossing_of, measure
-from vma.bench.timing import Clock
-from vma.bench.workload import few_shot_preset
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.resumable import Row as PartRow
 from vma.plotting.experiments.crossover import crossover_figure
 from vma.reproduce.experiment import Ask, Experiment, Scale
 from vma.reproduce.rows import Answer, Answers, Row, row
+from vma.reproduce.update_times import HARD, Clock, crossing_of, update_seconds
+from vma.runs.presets import PRESETS
 
 SIZES = (8, 16, 32, 48, 64, 96, 128, 256, 512, 1024)
 RIVALS = {"soft, features": "features at every scale", "soft, pixels": "pixels"}
@@ -21,7 +20,7 @@ RIVALS = {"soft, features": "features at every scale", "soft, pixels": "pixels"}
 
 @dataclass(frozen=True)
 class TimingOptions:
-    """Time of one update, as `vma bench attention` takes it, for each |M|.
+    """Time of one update for each |M|.
 
     Attributes:
         sizes: |M|.
@@ -38,11 +37,14 @@ class TimingOptions:
 
 def timing(options: TimingOptions) -> Evaluation:
     """The evaluation that `options` ask for, a part for each |M|; one thread goes by its own CPU time."""
-    settings, threads = few_shot_preset("omniglot-fewshot-4", options.maps), torch.get_num_threads()
+    preset, threads = PRESETS["omniglot-fewshot-4"], torch.get_num_threads()
+    settings = replace(preset, model=replace(preset.model, maps=options.maps))
     clock: Clock = "cpu" if threads == 1 else "wall"
 
     def part(number: int) -> PartRow:
-        return measure(settings, options.sizes[number], options.targets, options.repeats, clock)
+        items = options.sizes[number]
+        seconds = update_seconds(settings, items, options.targets, options.repeats, clock)
+        return {"memory": items, "seconds": seconds}
 
     here = {"threads": threads, "clock": clock, "machine": platform.machine(), "torch": torch.__version__}
     return Evaluation("timing", {**asdict(options), **here}, len(options.sizes), part, summary)
@@ -88,9 +90,9 @@ CROSSOVER = Experiment(
     title="Text: when addresses are faster than soft attention",
     paper="From |M| ≥ 48 on, an update with hard addressing and K = 4 is noticeably faster than one of "
     "the soft-attention baseline with K = 1.",
-    caption="Time of one update, median of several taken by turns (`vma bench attention`). VMA's q(a|x) is "
-    "made as sharp as a trained model's, so that reads of an update repeat items as they do in training. The "
-    "paper does not say whether its baseline averages pixels or features: both are timed.",
+    caption="Time of one update, median of several taken by turns. VMA's q(a|x) is made as sharp as a "
+    "trained model's, so that reads of an update repeat items as they do in training. The paper does not say "
+    "whether its baseline averages pixels or features: both are timed.",
     needs={},
     asks=asks,
     rows=rows,

@@ -1,6 +1,7 @@
 """All experiments on one page: HTML that needs nothing else, and Markdown; every number comes from a JSON file."""
 
 import os
+import textwrap
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -122,6 +123,7 @@ def render(template: str, folder: Path, values: dict[str, Any]) -> str:
         "shown": shown,
         "circumstances": circumstances,
         "training": training,
+        "wrapped": lambda text: textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False),
         "cell": lambda text: str(text).replace("|", "\\|"),
         "link": lambda path: Path(os.path.relpath(Path(path).absolute(), folder)).as_posix(),
         "embedded": lambda path: data_uri(Path(path).read_bytes()),

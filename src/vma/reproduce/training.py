@@ -172,12 +172,12 @@ def is_trained(run: Run) -> bool:
 
 def train_on(run: Run, settings: TrainSettings, place: Place, quiet: bool) -> bool:
     """Start the run, or go on with it; whether it came to its end."""
-    from vma.training.loop import train
+    from vma.training.loop import train_run
 
     resume = run.settings_file.exists()
     if resume:
         settings = replace(run.settings(), threads=settings.threads)
-    return train(settings, run, data=place.data, device=place.device, resume=resume, quiet=quiet)
+    return train_run(settings, run, data=place.data, device=place.device, resume=resume, quiet=quiet)
 
 
 def given_run(text: str) -> tuple[str, Run]:

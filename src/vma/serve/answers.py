@@ -1,19 +1,27 @@
 """Questions to a memory, and its answers as messages."""
 
+import base64
+import binascii
+import io
 import math
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
 
+from vma.data.folder import UNREADABLE
+from vma.errors import InputError
 from vma.fewshot import Explanation, ImageMemory, Norm, TrainedModel
 from vma.fewshot.explanation import reconstruct
 from vma.fewshot.scores import judge
 from vma.serve import messages
-from vma.serve.contents import Contents
-from vma.serve.pictures import pixels, read_png
-from vma.serve.store import Moment
+from vma.serve.guard import SIDE
+from vma.serve.store import Contents, Moment
 
 SAMPLES = 16  # K of a score: quick enough to follow a drawing
 SEED = 0
@@ -22,7 +30,7 @@ UNKNOWN = Norm(None, None, "what is usual here is being worked out")
 
 def state(model: TrainedModel, moment: Moment) -> messages.State:
     """The memory as the page shows it."""
-    found = moment.contents.recollection
+    found = moment.contents.images
     rows = () if found is None else zip(moment.contents.ids, found.names, pixels(found.items), strict=True)
     return messages.State(
         version=moment.version,
@@ -61,7 +69,7 @@ def recognise(contents: Contents, image: str, norms: "Norms") -> messages.Readin
     found = memory.explain(drawing, samples=SAMPLES, top=1, seed=SEED)
     (answer,) = memory.recognise(drawing, top=len(memory), seed=SEED)
     norm, (best, _) = norms.of(memory), answer.items[0]
-    rebuilt = reconstruct(memory.keyed, found.target, best)
+    rebuilt = reconstruct(memory.model, memory.items, found.target, best)
     target, reconstruction = pixels(torch.stack((found.target, rebuilt)))
     return messages.Reading(
         target=target,
@@ -83,7 +91,7 @@ def is_novel(memory: ImageMemory, found: Explanation, norm: Norm) -> bool | None
     """Whether an image is more unusual than the memory's own items; None where that is not known."""
     if norm.rule is None:
         return None
-    return judge(memory.keyed, found.target, found.log_p, norm, SAMPLES, SEED).novel
+    return judge(memory.model, memory.keyed, found.target, found.log_p, norm, SAMPLES, SEED).novel
 
 
 class Norms:
@@ -115,3 +123,36 @@ class Norms:
     def close(self) -> None:
         """Let go of the thread."""
         self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def read_png(text: str) -> Image.Image:
+    """The image in a base64 text; its size is known to be harmless before a pixel is read."""
+    try:
+        content = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InputError(
+            "An image must be a PNG file as base64, without line breaks or a data: prefix."
+        ) from None
+    try:
+        image = Image.open(io.BytesIO(content), formats=("PNG",))
+        check_size(image)
+        image.load()
+    except UNREADABLE as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            "An image cannot be read: it is not a PNG file, is damaged, or is far too large."
+        ) from None
+    return image
+
+
+def check_size(image: Image.Image) -> None:
+    """Refuse images with too many pixels."""
+    if max(image.size) > SIDE:
+        raise InputError(f"An image has {image.width}x{image.height} pixels: send at most {SIDE}x{SIDE}.")
+
+
+def pixels(images: Float[Tensor, "images *image"]) -> list[str]:
+    """Each image row by row, one byte a pixel: 0 is empty, 255 is full ink."""
+    levels = (images * 255).round().to(torch.uint8).cpu().numpy()
+    return [base64.b64encode(np.ascontiguousarray(image).tobytes()).decode() for image in levels]

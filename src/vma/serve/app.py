@@ -11,13 +11,10 @@ from fastapi.staticfiles import StaticFiles
 
 from vma.data.glyphs import draw_glyphs
 from vma.serve import messages
-from vma.serve.answers import Norms, imagine, recognise, state, vary
-from vma.serve.contents import Contents, parse_contents
+from vma.serve.answers import Norms, imagine, read_png, recognise, state, vary
 from vma.serve.errors import handle_errors
-from vma.serve.guard import Access, Guard
-from vma.serve.limits import BodyLimit, Workers
-from vma.serve.pictures import read_png
-from vma.serve.store import Store
+from vma.serve.guard import Access, BodyLimit, Guard, Workers
+from vma.serve.store import Contents, Store, parse_contents
 
 PAGE = Path(__file__).parent / "page"
 EXAMPLES, DRAWINGS, EXAMPLE_SEED = 5, 3, 26

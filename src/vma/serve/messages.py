@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from vma.serve.limits import BODY, IMAGES, ITEMS, LABEL, POINTS, SAMPLES
+from vma.serve.guard import BODY, IMAGES, ITEMS, LABEL, POINTS, SAMPLES
 
 FIELDS = 16
 UNPRINTABLE = ("Cc", "Cs", "Co", "Cn", "Zl", "Zp")

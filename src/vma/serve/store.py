@@ -1,19 +1,108 @@
 """The memory of a server: one file, written before a change is answered; changes come one after the other."""
 
 import secrets
+import tempfile
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from vma.errors import InputError
-from vma.fewshot import TrainedModel
+from vma.fewshot import ImageMemory, TrainedModel
 from vma.files import write_atomically
-from vma.serve.contents import Contents, read_contents
-from vma.serve.errors import StaleError
+from vma.serve.errors import StaleError, UnknownCardError
+from vma.serve.guard import ITEMS, LABEL
+from vma.serve.messages import printable
+
+UNNAMED = "unnamed"
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """Cards in order: their ids, and what the model remembers of them.
+
+    Attributes:
+        ids: One for each item, never used again for another.
+        images: The items, names and keys; None where there are none.
+    """
+
+    ids: tuple[str, ...] = ()
+    images: ImageMemory | None = None
+
+    @staticmethod
+    def of(images: ImageMemory | None) -> "Contents":
+        """These items, with ids of their own."""
+        return Contents(new_ids(len(images or ())), images)
+
+    def known(self) -> ImageMemory:
+        """What is remembered, where something has to be."""
+        if self.images is None:
+            raise InputError("The memory is empty: remember a drawing first.")
+        return self.images
+
+    def number(self, card: str) -> int:
+        """The place of a card."""
+        try:
+            return self.ids.index(card)
+        except ValueError:
+            raise UnknownCardError("This card is not in the memory any more.") from None
+
+    def add(self, model: TrainedModel, images: Any, labels: Any) -> "Contents":
+        """With `images` at the end."""
+        if len(self.ids) + len(images) > ITEMS:
+            raise InputError(f"The memory holds {ITEMS} cards at most: delete some first.")
+        grown = model.remember(images, labels) if self.images is None else self.images.add(images, labels)
+        return Contents(self.ids + new_ids(len(images)), grown)
+
+    def forget(self, cards: Sequence[str]) -> "Contents":
+        """Without these cards."""
+        gone = {self.number(card) for card in cards}
+        if len(gone) == len(self.ids):
+            return Contents()
+        kept = tuple(card for i, card in enumerate(self.ids) if i not in gone)
+        return Contents(kept, self.known().forget(sorted(gone)))
+
+    def rename(self, cards: Sequence[str], label: str) -> "Contents":
+        """With another name for these cards."""
+        return replace(self, images=self.known().relabel([self.number(card) for card in cards], label))
+
+
+def new_ids(count: int) -> tuple[str, ...]:
+    """Ids that nobody has used or can guess."""
+    return tuple(secrets.token_hex(6) for _ in range(count))
+
+
+def read_contents(model: TrainedModel, path: Path) -> Contents:
+    """The memory in a file, with names as they may be; keys are computed anew, so that none is taken on trust."""
+    found = model.open_memory(path)
+    if len(found) > ITEMS:
+        raise InputError(f"{path} remembers {len(found)} images, and this page takes {ITEMS} at most.")
+    labels = tuple(clean(label) for label in found.labels)
+    return Contents.of(replace(found, labels=labels, keyed=model.model.remember(found.items)))
+
+
+def parse_contents(model: TrainedModel, content: bytes) -> Contents:
+    """The memory in the bytes of a file."""
+    with tempfile.TemporaryDirectory(prefix="vma-") as folder:
+        path = Path(folder) / "memory.safetensors"
+        path.write_bytes(content)
+        try:
+            return read_contents(model, path)
+        except InputError as error:
+            raise InputError(str(error).replace(str(path), "The file")) from None
+
+
+def clean(label: str | None) -> str:
+    """A name from a file, cut and without what cannot be shown."""
+    try:
+        return printable((label or UNNAMED)[:LABEL].strip()) or UNNAMED
+    except ValueError:
+        return UNNAMED
+
 
 STEPS = 100  # that can be taken back
 
@@ -77,8 +166,8 @@ class Store:
 
     def write(self, contents: Contents) -> None:
         """Keep `contents` in the file; an empty memory has none."""
-        if contents.recollection is not None:
-            write_atomically(self.path, contents.recollection.to_bytes())
+        if contents.images is not None:
+            write_atomically(self.path, contents.images.to_bytes())
             return
         try:
             self.path.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ import torch
 from vma.data import DATASETS, Dataset, load_dataset
 from vma.data.samplers import BatchSampler, Episode, EpisodeSampler, RecallSampler, Sampler, SequenceSampler
 from vma.errors import InputError, TooFewImages, unknown_name
-from vma.memory import Memory
+from vma.memory import Memory, PrecedingImages
 from vma.runs.settings import TrainSettings
 
 OPTIONS = (
@@ -36,7 +36,9 @@ class RunEpisodes:
         return samplers[update % len(samplers)].episode(update)
 
 
-def open_episodes(settings: TrainSettings, data: Path | None, rank: int = 0, world: int = 1) -> RunEpisodes:
+def open_episodes(
+    settings: TrainSettings, data: Dataset | Path | None, rank: int = 0, world: int = 1
+) -> RunEpisodes:
     """Training and validation episodes; the test part of the data is never loaded."""
     try:
         kept, held_out = datasets(settings, data)
@@ -63,9 +65,11 @@ def sizes_asleep(settings: TrainSettings) -> list[TrainSettings]:
     ]
 
 
-def datasets(settings: TrainSettings, data: Path | None) -> tuple[Dataset, Dataset]:
+def datasets(settings: TrainSettings, data: Dataset | Path | None) -> tuple[Dataset, Dataset]:
     """(for training, for validation): the data's own validation part, or held-out training classes."""
     chosen = settings.data
+    if isinstance(data, Dataset):
+        return held_out(settings, data)
     if chosen.name not in DATASETS:
         raise unknown_name("dataset", chosen.name, DATASETS)
 
@@ -77,8 +81,13 @@ def datasets(settings: TrainSettings, data: Path | None) -> tuple[Dataset, Datas
     train = load("train")
     if "valid" in DATASETS[chosen.name].parts:
         return train, load("valid")
+    return held_out(settings, train)
+
+
+def held_out(settings: TrainSettings, train: Dataset) -> tuple[Dataset, Dataset]:
+    """(kept, held out) of the training data: classes apart, or images where episodes do not go by class."""
     if train.labels is not None and settings.episode.kind in ("few-shot", "sequence"):
-        return train.hold_out_classes(chosen.held_out, settings.seed)
+        return train.hold_out_classes(settings.data.held_out, settings.seed)
     enough = settings.episode.shots if settings.episode.kind == "recall" else 1
     return hold_out_images(train, max(enough, len(train) // 20), settings.seed)
 
@@ -116,14 +125,16 @@ def sampler(settings: TrainSettings, dataset: Dataset, seed: int, rank: int, wor
     )
 
 
-def for_model(episode: Episode, device: torch.device, length: int = 0) -> tuple[torch.Tensor, Memory | None]:
+def for_model(
+    episode: Episode, device: torch.device, length: int = 0
+) -> tuple[torch.Tensor, Memory | PrecedingImages | None]:
     """Targets and memory on `device`; None where the memory is learned or there is none.
 
-    With a `length`, targets are sequences [S, length, height, width].
+    With a `length`, targets are the images of sequences, and the memory of each is those before it.
     """
     tensors = episode.tensors(device)
     if length:
-        return tensors.targets.unflatten(0, (-1, length)), None
+        return tensors.targets, PrecedingImages(length)
     if len(tensors.memory) == 0:
         return tensors.targets, None
     return tensors.targets, Memory(tensors.memory, tensors.memory_labels)

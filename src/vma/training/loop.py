@@ -11,11 +11,13 @@ from types import FrameType
 import torch
 
 from vma.addressing import class_mass
+from vma.build import build_model
+from vma.data.dataset import Dataset
 from vma.data.samplers import Episode
 from vma.errors import InputError
 from vma.files import write_atomically
-from vma.model import VMA
-from vma.models import GenerativeModel, build_model
+from vma.memory import Memory
+from vma.model import GenerativeModel, addressed
 from vma.runs.checkpoint import Progress, describe, is_at_its_end, load_checkpoint, save_checkpoint
 from vma.runs.folder import Run
 from vma.runs.processes import Processes, keep_memory, processes
@@ -29,11 +31,11 @@ VALIDATION_EPISODES = 8
 ROUNDING = 1e-9  # of a share of the run
 
 
-def train(
+def train_run(
     settings: TrainSettings,
     run: Run,
     *,
-    data: Path | None = None,
+    data: Dataset | Path | None = None,
     device: str = "auto",
     resume: bool = False,
     sleep_anew: bool = False,
@@ -46,7 +48,7 @@ def train(
     Args:
         settings: The run's settings.
         run: Where it is kept.
-        data: Folder with the data files; else VMA_DATA, the cache, a download.
+        data: The images themselves, or the folder with the data files; else VMA_DATA, the cache, a download.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         resume: Go on from the checkpoint in the folder.
         sleep_anew: Go on from where it was awake last, though it may have slept since.
@@ -57,27 +59,27 @@ def train(
     keep_memory()
     with processes(device) as here:
         check_precision(settings, here)
-        streams = open_episodes(settings, data, here.rank, here.world)
-        height, width = streams.size
-        model = replace(settings.model, height=height, width=width, channels=streams.channels)
+        episodes = open_episodes(settings, data, here.rank, here.world)
+        height, width = episodes.size
+        model = replace(settings.model, height=height, width=width, channels=episodes.channels)
         settings = replace(settings, model=model)
         if not here.is_first:
-            return Trainer(settings, run, streams, here, SilentView()).fit(resume, sleep_anew)
+            return Trainer(settings, run, episodes, here, SilentView()).fit(resume, sleep_anew)
         with run.lock():
             run.keep_settings(settings) if resume else run.create(settings)
             with make_view(settings, run, quiet) as view:
-                return Trainer(settings, run, streams, here, view).fit(resume, sleep_anew)
+                return Trainer(settings, run, episodes, here, view).fit(resume, sleep_anew)
 
 
 class Trainer:
     """One process of a run."""
 
     def __init__(
-        self, settings: TrainSettings, run: Run, streams: RunEpisodes, here: Processes, view: View
+        self, settings: TrainSettings, run: Run, episodes: RunEpisodes, here: Processes, view: View
     ) -> None:
-        self.settings, self.run, self.streams, self.here, self.view = settings, run, streams, here, view
+        self.settings, self.run, self.episodes, self.here, self.view = settings, run, episodes, here, view
         torch.manual_seed(settings.seed)
-        self.phase: Phase = Awake(build_model(settings.model).to(here.device), settings, streams, here)
+        self.phase: Phase = Awake(build_model(settings.model).to(here.device), settings, episodes, here)
         self.update, self.seconds = 0, 0.0
         self.asleep_since: int | None = None
         self.awake_share = 1.0 - settings.sleep.share
@@ -110,7 +112,7 @@ class Trainer:
     def restore(self, sleep_anew: bool = False) -> None:
         """Take up where the checkpoint left off, or start anew where none had been written."""
         if self.run.sleep_file.exists() and not sleep_anew:
-            self.phase = Asleep(self.phase.model, self.settings, self.streams, self.here)
+            self.phase = Asleep(self.phase.model, self.settings, self.episodes, self.here)
             self.load(self.run.sleep_file)
         elif self.run.checkpoint_file.exists():
             self.load(self.run.checkpoint_file)
@@ -150,7 +152,7 @@ class Trainer:
         """Save what was learned awake, and go on with dreams of it."""
         self.save()
         self.asleep_since, self.awake_share = self.update, self.progress()
-        self.phase = Asleep(self.phase.average.model, self.settings, self.streams, self.here)
+        self.phase = Asleep(self.phase.average.model, self.settings, self.episodes, self.here)
         self.phase.share()
 
     def done(self) -> float:
@@ -188,7 +190,7 @@ class Trainer:
     def validate(self) -> dict[str, float]:
         """Means over fixed episodes of held-out training classes, with the averaged weights."""
         rows = [
-            validation(self.phase.average.model, self.streams.valid.episode(number), self.settings, number)
+            validation(self.phase.average.model, self.episodes.valid.episode(number), self.settings, number)
             for number in range(VALIDATION_EPISODES)
         ]
         return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
@@ -218,7 +220,7 @@ class Trainer:
         from vma.plotting.learning import learning_curves
         from vma.training.pictures import draw_samples
 
-        episode = self.streams.valid.episode(0)
+        episode = self.episodes.valid.episode(0)
         drawn = draw_samples(self.phase.average.model, episode, self.here.device)
         write_atomically(self.run.folder / "samples.png", samples_png(drawn))
         if rows := self.run.metrics():
@@ -233,8 +235,9 @@ def validation(
     x, memory = for_model(episode, device, settings.length)
     source = generator(settings.seed, number, 1 << 30, device)
     row = {"valid_nll": -float(model.bound(x, memory, settings.samples, generator=source).mean())}
-    if isinstance(model, VMA) and memory is not None and memory.labels is not None:
-        mass = class_mass(model.posterior(x, memory).log_probs.exp(), memory.labels)
+    if model.has_addresses and isinstance(memory, Memory) and memory.labels is not None:
+        q_a = addressed(model, "be looked up in").posterior(x, memory)
+        mass = class_mass(q_a.log_probs.exp(), memory.labels)
         found = mass.argmax(1).cpu() == torch.from_numpy(episode.target_labels)
         row["valid_class_found"] = float(found.float().mean())
     return row

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vma.bounds import decomposition, effective_sample_size
-from vma.dreams import Recall
+from vma.dreams import DreamRecognition
 from vma.estimators import Estimate
 
 AWAKE = ("nll", "reconstruction", "kl_a", "kl_z", "entropy_q_a", "entropy_p_a", "effective_samples")
@@ -51,9 +51,9 @@ def episode_means(estimate: Estimate) -> Float[Tensor, "metrics"]:
 
 
 @torch.no_grad()
-def dream_means(recalled: Recall | None) -> Float[Tensor, "metrics"]:
+def dream_means(recognised: DreamRecognition | None) -> Float[Tensor, "metrics"]:
     """The metrics `DREAMS`, averaged over dreams; not a number where nothing was dreamt."""
-    if recalled is None:
+    if recognised is None:
         return torch.full((len(DREAMS),), torch.nan, dtype=torch.float64)
-    values = (recalled.log_q_a, recalled.found, recalled.found_class, recalled.kl_p_a)
+    values = (recognised.log_q_a, recognised.found, recognised.found_class, recognised.kl_p_a)
     return torch.stack([value.double().mean() for value in values]).cpu()

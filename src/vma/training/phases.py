@@ -10,11 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vma.dreams import Dreams, Recall, dream, recall
+from vma.build import build_vma
+from vma.dreams import DreamRecognition, Dreams, dream, recognise_dreams
 from vma.estimators import Estimate
-from vma.memory import Memory
-from vma.model import VMA
-from vma.models import GenerativeModel
+from vma.model import VMA, AnyMemory, GenerativeModel, addressed
 from vma.runs.processes import Processes
 from vma.runs.settings import OptimiserSettings, TrainSettings
 from vma.training.episodes import RunEpisodes, for_model, generator
@@ -41,11 +40,11 @@ class Phase(ABC):
         optimiser: OptimiserSettings,
         names: Sequence[str],
         settings: TrainSettings,
-        streams: RunEpisodes,
+        episodes: RunEpisodes,
         here: Processes,
     ) -> None:
         self.model, self.trained, self.optimiser = model, trained, optimiser
-        self.settings, self.streams, self.here = settings, streams, here
+        self.settings, self.episodes, self.here = settings, episodes, here
         self.optimisers = build_optimisers(trained, optimiser)
         self.average = Average(model, optimiser.average)
         self.window = Window((*names, "gradient_norm"))
@@ -90,10 +89,10 @@ class Awake(Phase):
     """All parameters ascend the bound; with `sleep.beside`, q(a|x) also learns from dreams."""
 
     def __init__(
-        self, model: GenerativeModel, settings: TrainSettings, streams: RunEpisodes, here: Processes
+        self, model: GenerativeModel, settings: TrainSettings, episodes: RunEpisodes, here: Processes
     ) -> None:
         names = AWAKE + (DREAMS if settings.sleep.beside else ())
-        super().__init__(model, model, settings.optimiser, names, settings, streams, here)
+        super().__init__(model, model, settings.optimiser, names, settings, episodes, here)
         self.objective: nn.Module = Objective(model, settings)
 
     def share(self) -> None:
@@ -102,12 +101,12 @@ class Awake(Phase):
 
     def backward(self, update: int, done: float) -> Float[Tensor, "metrics"]:
         """The mean gradient of the episodes of an update, one after the other, so that activations are freed."""
-        figures = torch.stack([self.episode(number, done) for number in self.episodes(update)]).mean(0)
+        figures = torch.stack([self.episode(number, done) for number in self.numbers(update)]).mean(0)
         if update < self.settings.address_after:
             hold_addresses(self.model)
         return figures
 
-    def episodes(self, update: int) -> range:
+    def numbers(self, update: int) -> range:
         """The numbers of an update's episodes."""
         count = self.settings.episode.episodes
         return range(update * count, (update + 1) * count)
@@ -115,24 +114,25 @@ class Awake(Phase):
     def episode(self, number: int, done: float) -> Float[Tensor, "metrics"]:
         """Add one episode's share to the gradients."""
         settings, here = self.settings, self.here
-        x, memory = for_model(self.streams.train.episode(number), here.device, settings.length)
+        x, memory = for_model(self.episodes.train.episode(number), here.device, settings.length)
         source = generator(settings.seed, number, here.rank, here.device)
         dreams = settings.sleep.beside > 0 and done >= settings.sleep.begin
         mixed = settings.precision == "bfloat16"
         with torch.autocast(here.device.type, dtype=torch.bfloat16, enabled=mixed):
-            estimate, recalled = self.objective(x, memory, source, dreams, settings.blind.share(done))
+            estimate, recognised = self.objective(x, memory, source, dreams, settings.blind.share(done))
         self.means = partial(means_of_terms, estimate)
-        loss = estimate.loss if recalled is None else estimate.loss + settings.sleep.beside * recalled.loss
+        loss = (
+            estimate.loss if recognised is None else estimate.loss + settings.sleep.beside * recognised.loss
+        )
         check_finite(loss, self.means)
         (loss / settings.episode.episodes).backward()
-        beside = [dream_means(recalled)] if settings.sleep.beside else []
+        beside = [dream_means(recognised)] if settings.sleep.beside else []
         return torch.cat([episode_means(estimate), *beside])
 
 
 def hold_addresses(model: GenerativeModel) -> None:
     """∇ ← 0 for q(a|x) and p(a): in this update nothing moves them but a weight decay, if there is one."""
-    assert isinstance(model, VMA)
-    for parameter in model.addressing.parameters():
+    for parameter in addressed(model, "wait for its addresses").addressing.parameters():
         if parameter.grad is not None:
             parameter.grad.zero_()
 
@@ -145,35 +145,34 @@ class Objective(nn.Module):
         self.model, self.settings = model, settings
 
     def forward(
-        self, x: Tensor, memory: Memory | None, source: torch.Generator, dreams: bool, blind: float
-    ) -> tuple[Estimate, Recall | None]:
+        self, x: Tensor, memory: AnyMemory, source: torch.Generator, dreams: bool, blind: float
+    ) -> tuple[Estimate, DreamRecognition | None]:
         """The bound at one episode, and how well q(a|x) knows dreams again, if they are asked for."""
         settings = self.settings
-        seen = {"seen": look(settings.warps, source)} if settings.warp_awake else {}
+        seen = look(settings.warps, source) if settings.warp_awake else None
         estimate = self.model(
             x, memory, settings.samples, estimator=settings.estimator,
-            latent_gradient=settings.latent_gradient, blind=blind, generator=source, **seen,
+            latent_gradient=settings.latent_gradient, blind=blind, generator=source, seen=seen,
         )  # fmt: skip
         if not dreams:
             return estimate, None
-        assert isinstance(self.model, VMA)
-        dreamt = dreams_as_set(self.model, memory, settings, source)
-        return estimate, recall(self.model, dreamt, look(settings.warps, source))
+        model = addressed(self.model, "dream")
+        dreamt = dreams_as_set(model, memory, settings, source)
+        return estimate, recognise_dreams(model, dreamt, look(settings.warps, source))
 
 
 class Asleep(Phase):
     """q(a|x) alone learns, from dreams of the model as it was when it fell asleep."""
 
     def __init__(
-        self, dreamer: GenerativeModel, settings: TrainSettings, streams: RunEpisodes, here: Processes
+        self, dreamer: GenerativeModel, settings: TrainSettings, episodes: RunEpisodes, here: Processes
     ) -> None:
-        assert isinstance(dreamer, VMA)
-        self.dreamer = copy.deepcopy(dreamer).requires_grad_(False)
+        self.dreamer = copy.deepcopy(addressed(dreamer, "dream")).requires_grad_(False)
         model = sleeper(self.dreamer, settings)
         sleep = settings.sleep
         optimiser = replace(settings.optimiser, rate=sleep.rate, muon_rate=sleep.muon_rate)
-        super().__init__(model, model.addressing, optimiser, DREAMS, settings, streams, here)
-        self.recall: nn.Module = Recaller(model)
+        super().__init__(model, model.addressing, optimiser, DREAMS, settings, episodes, here)
+        self.recogniser: nn.Module = DreamRecogniser(model)
 
     def models(self) -> dict[str, nn.Module]:
         """The same, and the model that dreams."""
@@ -181,39 +180,39 @@ class Asleep(Phase):
 
     def share(self) -> None:
         """Gradients of the matching networks."""
-        self.recall = self.here.share(self.recall)
+        self.recogniser = self.here.share(self.recogniser)
 
     def backward(self, update: int, done: float) -> Float[Tensor, "metrics"]:
         """The gradient of −log q(a|x̃), averaged over the dreams of an update."""
         settings, here = self.settings, self.here
-        _, memory = for_model(self.streams.dreams(update), here.device)
+        _, memory = for_model(self.episodes.dreams(update), here.device)
         source = generator(settings.seed, update, here.rank, here.device)
         dreams = dreams_as_set(self.dreamer, memory, settings, source)
-        recalled = self.recall(dreams, look(settings.warps, source))
-        figures = dream_means(recalled)
+        recognised = self.recogniser(dreams, look(settings.warps, source))
+        figures = dream_means(recognised)
         self.means = partial(means_of_dreams, figures)
-        check_finite(recalled.loss, self.means)
-        recalled.loss.backward()
+        check_finite(recognised.loss, self.means)
+        recognised.loss.backward()
         return figures
 
 
-class Recaller(nn.Module):
-    """`recall` as a module, as processes that share gradients need it."""
+class DreamRecogniser(nn.Module):
+    """`recognise_dreams` as a module, as processes that share gradients need it."""
 
     def __init__(self, model: VMA) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, dreams: Dreams, seen: Look | None) -> Recall:
+    def forward(self, dreams: Dreams, seen: Look | None) -> DreamRecognition:
         """How well q(a|x) knows the dreams again."""
-        return recall(self.model, dreams, seen)
+        return recognise_dreams(self.model, dreams, seen)
 
 
 def sleeper(dreamer: VMA, settings: TrainSettings) -> VMA:
     """The model whose matching networks will learn asleep; all else has the dreamer's weights, and keeps them."""
     config = replace(dreamer.config, tied=dreamer.config.tied or settings.sleep.matching == "tied")
     torch.manual_seed(settings.seed + SLEEP_SEED)
-    model = VMA(config).to(next(dreamer.parameters())).requires_grad_(False)
+    model = build_vma(config).to(next(dreamer.parameters())).requires_grad_(False)
     kept = dreamer.state_dict()
     if settings.sleep.matching != "kept":
         kept = {name: value for name, value in kept.items() if not name.startswith(MATCHING)}
@@ -230,9 +229,7 @@ def means_of_terms(estimate: Estimate) -> dict[str, float]:
     return {name: float(getattr(estimate.terms, name).detach().mean()) for name in names}
 
 
-def dreams_as_set(
-    model: VMA, memory: Memory | None, settings: TrainSettings, source: torch.Generator
-) -> Dreams:
+def dreams_as_set(model: VMA, memory: AnyMemory, settings: TrainSettings, source: torch.Generator) -> Dreams:
     """The dreams of one update, as many and of the kind that the settings ask for."""
     return dream(model, memory, settings.sleep.dreams, binary=settings.sleep.binary, generator=source)
 

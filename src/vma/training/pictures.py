@@ -5,8 +5,8 @@ import torch
 from jaxtyping import Float
 
 from vma.data.samplers import Episode
-from vma.model import VMA, Samples
-from vma.models import GenerativeModel
+from vma.memory import Memory
+from vma.model import GenerativeModel, Samples
 from vma.plotting.grids import SampleRows
 from vma.training.episodes import for_model
 
@@ -18,7 +18,7 @@ def draw_samples(model: GenerativeModel, episode: Episode, device: torch.device)
     """A row for each of eight memory items, with samples from it; or samples alone where there is no raw memory."""
     _, memory = for_model(episode, device)
     source = torch.Generator(device).manual_seed(0)
-    if memory is None or not isinstance(model, VMA):
+    if not isinstance(memory, Memory) or not model.has_addresses:
         return SampleRows(in_rows(model.sample(memory, ROWS * COLUMNS, generator=source)))
     spread = torch.linspace(0, len(memory) - 1, ROWS, device=device).long()
     drawn = model.sample(memory, addresses=spread.repeat_interleave(COLUMNS), generator=source)

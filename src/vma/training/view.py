@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from vma.errors import InputError
+from vma.errors import InputError, missing_extra
 from vma.runs.folder import Run
 from vma.runs.settings import TrainSettings
 from vma.training.metrics import AWAKE
@@ -172,6 +172,17 @@ def make_view(settings: TrainSettings, run: Run, quiet: bool) -> Iterator[View]:
         yield SilentView()
     elif sys.stdout.isatty():
         with Live(console=Console(), refresh_per_second=4) as live:
-            yield WithTensorBoard(LiveView(settings, run, live), run)
+            yield with_tensorboard(LiveView(settings, run, live), run)
     else:
-        yield WithTensorBoard(PlainView(settings, run), run)
+        yield with_tensorboard(PlainView(settings, run), run)
+
+
+def with_tensorboard(view: View, run: Run) -> View:
+    """The view, and TensorBoard beside it; where that is not installed, a sentence says so."""
+    try:
+        return WithTensorBoard(view, run)
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error)) is None:
+            raise
+        print(f"No file for TensorBoard is written. {missing}", flush=True)
+        return view

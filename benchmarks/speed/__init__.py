@@ -1,0 +1,1 @@
+"""`python -m benchmarks.speed`: what an update, a bound, attention, addressing, drawing and data cost."""

@@ -1,0 +1,68 @@
+"""Parts by name: those of this package, and those that another one adds by an entry point or a call."""
+
+import pkgutil
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
+
+from vma.errors import InputError, unknown_name
+
+Part = TypeVar("Part")
+
+
+class Registry(Mapping[str, Part], Generic[Part]):
+    """A mapping from names to parts, which others may add to without editing this package.
+
+    An installed package adds a part by an entry point of the registry's group; a script adds one by `register`.
+    Entry points are looked for when a name is asked for that is not known yet, or when all names are listed.
+
+    Args:
+        kind: What a part is called in an error, such as `similarity`.
+        group: Group of entry points, such as `vma.similarities`.
+        known: The package's own parts. A string `module:name` is imported when it is first asked for.
+    """
+
+    def __init__(self, kind: str, group: str, known: Mapping[str, Part | str]) -> None:
+        self.kind, self.group = kind, group
+        self.parts: dict[str, Part | str] = dict(known)
+        self.entry_points: dict[str, EntryPoint] | None = None
+
+    def register(self, name: str, part: Part) -> None:
+        """Add a part; a name that is taken is refused."""
+        if name in self:
+            raise InputError(f"There is a {self.kind} called {name!r} already: choose another name.")
+        self.parts[name] = part
+
+    def __getitem__(self, name: str) -> Part:
+        if name not in self.parts:
+            if name not in self.installed():
+                raise unknown_name(self.kind, name, self)
+            self.parts[name] = self.load(self.installed()[name])
+        part = self.parts[name]
+        if isinstance(part, str):
+            part = self.parts[name] = pkgutil.resolve_name(part)
+        return part
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.parts or name in self.installed()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self.parts, *self.installed())))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def installed(self) -> dict[str, EntryPoint]:
+        """The entry points of the group, by name."""
+        if self.entry_points is None:
+            self.entry_points = {each.name: each for each in entry_points(group=self.group)}
+        return self.entry_points
+
+    def load(self, point: EntryPoint) -> Part:
+        """What an entry point names; one that fails is said with its cause."""
+        try:
+            return point.load()
+        except Exception as error:  # whatever the other package's import raises
+            raise InputError(
+                f"The {self.kind} {point.name!r} of another package ({point.value}) cannot be loaded: {error}."
+            ) from error

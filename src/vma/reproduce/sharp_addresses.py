@@ -1,0 +1,71 @@
+"""An untrained model that looks at its memory as a trained one does: as many of its reads repeat an address."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vma.addressing import AddressDistribution
+from vma.memory import Memory
+from vma.model import VMA
+
+# Different addresses among K reads of a target, of a model trained on Omniglot: a row for each K, a column for each
+# |M|, from results/trained-addresses.json.
+TRAINED_READS, TRAINED_ITEMS = (4, 32, 1000), (4, 32, 2304)
+TRAINED_PAIRS = ((1.54, 1.70, 2.96), (2.17, 2.90, 11.67), (2.92, 5.49, 63.74))
+
+
+def trained_pairs(items: int, samples: int) -> float:
+    """Different addresses among K reads of a target, of a trained model: powers of |M| and K through what is known.
+
+    No more than three quarters of K and |M|, of which powers know nothing.
+    """
+    of_reads = [power_law(items, TRAINED_ITEMS, pairs) for pairs in TRAINED_PAIRS]
+    return max(1.0, min(power_law(samples, TRAINED_READS, of_reads), 0.75 * min(items, samples)))
+
+
+def power_law(x: int, xs: Sequence[int], ys: Sequence[float]) -> float:
+    """y at x, where log y is linear in log x between three points, and goes on so beyond them."""
+    i = 0 if x < xs[1] else 1
+    return ys[i] * (ys[i + 1] / ys[i]) ** (math.log(x / xs[i]) / math.log(xs[i + 1] / xs[i]))
+
+
+@torch.no_grad()
+def sharpen_(model: VMA, x: Tensor, memory: Memory, samples: int) -> None:
+    """Let K reads of q(a|x) differ as often as a trained model's, in place: an untrained model's all differ.
+
+    The query network becomes a copy of the key network, both are centred on this memory, so that a target finds
+    the items that look like it, and the queries are made as long as it takes.
+    """
+    addressing = model.addressing
+    key, query = addressing.key, addressing.query
+    assert query is not None
+    last_layer(key).bias.sub_(addressing.embedded(memory).mean(0))
+    query.load_state_dict(key.state_dict())
+    scores = addressing.similarity.scores(addressing.keyed(memory).keys, query(x)).double()
+    length = length_for_pairs(scores, samples, trained_pairs(len(memory), samples))
+    for parameter in last_layer(query).parameters():
+        parameter.mul_(length)
+
+
+def last_layer(network: nn.Module) -> nn.Linear:
+    """The last fully-connected layer."""
+    return [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
+
+
+def expected_pairs(q_a: AddressDistribution, samples: int) -> float:
+    """Σ_a 1 − (1 − q(a|x))^K, the expected number of different addresses among K reads: mean over targets."""
+    never = samples * torch.log1p(-q_a.log_probs.detach().exp().clamp(max=1))
+    return float(-torch.expm1(never).sum(-1).mean())
+
+
+def length_for_pairs(scores: Float[Tensor, "batch memory"], samples: int, pairs: float) -> float:
+    """s for which K reads of softmax(s · scores) have `pairs` different addresses a target, by bisection."""
+    low, high = -20.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        found = expected_pairs(AddressDistribution.of_scores(math.exp(middle) * scores), samples)
+        low, high = (middle, high) if found > pairs else (low, middle)
+    return math.exp(high)

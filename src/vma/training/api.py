@@ -1,0 +1,214 @@
+"""Training from Python: all that `vma train`, `vma train --resume` and `vma sleep` can do."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from vma.data import Dataset, dataset_of
+from vma.errors import InputError, unknown_name
+from vma.runs.checkpoint import Progress, is_at_its_end, read_progress
+from vma.runs.folder import Run, default_root
+from vma.runs.presets import FAST_SLEEP, FAST_WARPS, PRESETS
+from vma.runs.settings import NEVER, SleepSettings, TrainSettings
+from vma.training.loop import train_run
+from vma.warps import WarpSettings
+
+Data = Dataset | str | Path | Any
+
+
+def train(
+    settings: TrainSettings | str = "glyphs-fewshot-fast",
+    data: Data = None,
+    labels: Any = None,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    folder: str | Path | None = None,
+    device: str = "auto",
+    quiet: bool = False,
+) -> Run:
+    """Train a model, and keep it in a folder.
+
+    >>> images, labels = np.random.default_rng(0).random((40, 16, 16)), np.repeat(range(10), 4)
+    >>> small = {"updates": 2, "model.maps": 8, "episode.classes": 2, "episode.targets": 2, "episode.shots": 2}
+    >>> run = vma.train("glyphs-fewshot", images, labels, changes={**small, "data.held_out": 4}, quiet=True)
+    >>> vma.load(run.folder).size
+    (16, 16)
+
+    Args:
+        settings: A preset of `vma presets`, or settings of your own.
+        data: The images: a `Dataset`, or arrays [n, height, width] with `labels`. A path is the folder of the files
+            that the settings' dataset is read from; without any, they are looked for as `vma train` does.
+        labels: The class of each image, where `data` are arrays.
+        changes: What is different from the settings, by the names of the command line, such as `model.maps`.
+        folder: Folder of the run; the default is runs/PRESET-TIME.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        quiet: Show nothing.
+    """
+    changes = dict(changes or {})
+    if changes.get("minutes"):
+        changes.setdefault("updates", NEVER)  # the minutes end the run
+    chosen = with_changes(find_preset(settings) if isinstance(settings, str) else settings, changes)
+    run = Run(Path(folder) if folder else fresh_folder(chosen.preset))
+    train_run(chosen, run, data=as_data(data, labels), device=device, quiet=quiet)
+    return run
+
+
+def resume(
+    folder: str | Path,
+    data: Data = None,
+    labels: Any = None,
+    *,
+    updates: int | None = None,
+    minutes: float | None = None,
+    device: str = "auto",
+    quiet: bool = False,
+) -> Run:
+    """Go on where a run stopped: same settings, same losses as if it had not.
+
+    >>> small = {"updates": 2, "model.maps": 8, "picture_minutes": 0}
+    >>> run = vma.train("glyphs-fewshot", changes=small, quiet=True)
+    >>> vma.resume(run.folder, updates=3, quiet=True) == run
+    True
+
+    Args:
+        folder: Folder of the run.
+        data: The same data as before, where it was given.
+        labels: The class of each image, where `data` are arrays.
+        updates: Another number of updates, to train longer.
+        minutes: Another time budget, counted from the run's start.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        quiet: Show nothing.
+    """
+    run = Run(Path(folder))
+    settings = run.settings()
+    if (updates, minutes) != (None, None):
+        check_can_be_longer(run, settings)
+    longer = replace(
+        settings,
+        updates=settings.updates if updates is None else updates,
+        minutes=settings.minutes if minutes is None else minutes,
+    )
+    train_run(longer, run, data=as_data(data, labels), device=device, resume=True, quiet=quiet)
+    return run
+
+
+def sleep(
+    folder: str | Path,
+    data: Data = None,
+    labels: Any = None,
+    *,
+    updates: int = 3000,
+    minutes: float = 0.0,
+    settings: SleepSettings = FAST_SLEEP,
+    warps: WarpSettings = FAST_WARPS,
+    threads: int | None = None,
+    device: str = "auto",
+    quiet: bool = False,
+) -> Run:
+    """Let a run sleep: q(a|x) learns from the model's own dreams, and nothing else is changed.
+
+    >>> small = {"updates": 2, "model.maps": 8, "picture_minutes": 0}
+    >>> run = vma.train("glyphs-fewshot", changes=small, quiet=True)
+    >>> vma.sleep(run.folder, updates=1, quiet=True) == run
+    True
+
+    Args:
+        folder: Folder of the run.
+        data: The same data as before, where it was given.
+        labels: The class of each image, where `data` are arrays.
+        updates: Updates asleep.
+        minutes: Minutes asleep, instead of updates.
+        settings: How it sleeps; share, beside and begin have no meaning here.
+        warps: What the matching networks see of an image meanwhile.
+        threads: Threads of torch; those of the run by default.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        quiet: Show nothing.
+    """
+    run = Run(Path(folder))
+    asleep = with_sleep(run.settings(), awake_progress(run), updates, minutes, settings)
+    asleep = replace(asleep, warps=warps, threads=asleep.threads if threads is None else threads)
+    given = as_data(data, labels)
+    train_run(asleep, run, data=given, device=device, resume=True, sleep_anew=True, quiet=quiet)
+    return run
+
+
+def as_data(data: Data, labels: Any) -> Dataset | Path | None:
+    """What training reads: a dataset as it is or made of arrays, or the folder of a dataset's files."""
+    if data is None or isinstance(data, Dataset):
+        if labels is not None:
+            raise InputError("Labels belong to arrays of images: leave them out, or give the arrays.")
+        return data
+    return Path(data) if isinstance(data, str | Path) else dataset_of(data, labels)
+
+
+def find_preset(name: str) -> TrainSettings:
+    """The preset of that name."""
+    if name not in PRESETS:
+        raise unknown_name("preset", name, PRESETS)
+    return PRESETS[name]
+
+
+def with_changes(settings: Any, changes: Mapping[str, Any]) -> Any:
+    """The settings with some values changed, by dotted names such as `model.maps`; an unknown name is refused."""
+    for name, value in changes.items():
+        first, _, rest = name.replace("-", "_").partition(".")
+        known = [field.name for field in fields(settings)]
+        if first not in known:
+            raise unknown_name("setting", first, known)
+        inner = getattr(settings, first)
+        if rest and not is_dataclass(inner):
+            raise InputError(f"The setting {first!r} has no parts: {name!r} names none.")
+        settings = replace(settings, **{first: with_changes(inner, {rest: value}) if rest else value})
+    return settings
+
+
+def fresh_folder(preset: str) -> Path:
+    """runs/PRESET-TIME; under torchrun only the first process's is used."""
+    return default_root() / f"{preset or 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def check_can_be_longer(run: Run, settings: TrainSettings) -> None:
+    """Refuse to lengthen a run that has slept, or whose rate has fallen to its end: it would rise again."""
+    if run.sleep_file.exists():
+        raise InputError(
+            f"The run {run.folder} has fallen asleep, so it cannot be trained longer awake: "
+            "start another one, or let it sleep again, for as long as you like, with 'vma sleep'."
+        )
+    done = run.checkpoint_file.exists() and is_at_its_end(read_progress(run.checkpoint_file), settings)
+    falls = settings.optimiser.schedule != "constant" or settings.blind.start != settings.blind.end
+    if done and falls:
+        raise InputError(
+            f"The run {run.folder} has come to the end of its falling rate, or of its blind targets, which must "
+            "not come again: "
+            "start another one of the length that you want, or let this one sleep with 'vma sleep'."
+        )
+
+
+def with_sleep(
+    settings: TrainSettings, awake: Progress, updates: int, minutes: float, sleep: SleepSettings
+) -> TrainSettings:
+    """The settings of a run that ends with this sleep: its share is what comes after the part awake."""
+    if updates < 1 or minutes < 0:
+        raise InputError("A sleep takes one or more updates, or some minutes.")
+    if minutes:
+        all_updates, all_minutes = NEVER, awake.seconds / 60 + minutes
+        share = minutes / all_minutes
+    else:
+        all_updates, all_minutes = awake.update + updates, 0.0
+        share = updates / all_updates
+    return replace(
+        settings,
+        updates=all_updates,
+        minutes=all_minutes,
+        sleep=replace(sleep, share=share, beside=0.0, begin=0.0),
+    )
+
+
+def awake_progress(run: Run) -> Progress:
+    """Where the run was awake last."""
+    run.settings()
+    if not run.checkpoint_file.exists():
+        raise InputError(f"The run {run.folder} has no checkpoint yet: train it first.")
+    return read_progress(run.checkpoint_file)
