@@ -15,7 +15,7 @@ import numpy as np
 import tyro
 from PIL import Image
 
-from vma.data.embedded import GlyphOptions, load_glyphs
+from vma.data.glyphs import GlyphOptions, load_glyphs
 
 SIDE = 26
 
@@ -40,7 +40,7 @@ class Options:
 def main(options: Options) -> None:
     """Write the pictures."""
     glyphs = load_glyphs(
-        "train", options=GlyphOptions(classes=options.classes + 1, test_classes=1, drawers=options.drawers)
+        "train", glyphs=GlyphOptions(classes=options.classes + 1, test_classes=1, drawers=options.drawers)
     )
     inks = np.random.default_rng(options.seed).integers(0, 4, (options.classes, 2, 3)) * 70
     upper = (np.arange(SIDE) < SIDE // 2)[:, None, None]

@@ -3,7 +3,7 @@
 import pkgutil
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from vma.errors import InputError, unknown_name
 
@@ -14,7 +14,8 @@ class Registry(Mapping[str, Part], Generic[Part]):
     """A mapping from names to parts, which others may add to without editing this package.
 
     An installed package adds a part by an entry point of the registry's group; a script adds one by `register`.
-    Entry points are looked for when a name is asked for that is not known yet, or when all names are listed.
+    Entry points are looked for when a name is asked for that is not known yet, or when all names are listed; each
+    is imported when its part is asked for.
 
     Args:
         kind: What a part is called in an error, such as `similarity`.
@@ -37,7 +38,7 @@ class Registry(Mapping[str, Part], Generic[Part]):
         if name not in self.parts:
             if name not in self.installed():
                 raise unknown_name(self.kind, name, self)
-            self.parts[name] = self.load(self.installed()[name])
+            self.parts[name] = load_part(self.installed()[name])
         part = self.parts[name]
         if isinstance(part, str):
             part = self.parts[name] = pkgutil.resolve_name(part)
@@ -52,17 +53,39 @@ class Registry(Mapping[str, Part], Generic[Part]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """The part called `name`, or `default` where there is none."""
+        if name not in self:
+            return default
+        return self[name]
+
     def installed(self) -> dict[str, EntryPoint]:
-        """The entry points of the group, by name."""
+        """The entry points of the group, by name; one whose name is taken is refused."""
         if self.entry_points is None:
-            self.entry_points = {each.name: each for each in entry_points(group=self.group)}
+            found: dict[str, EntryPoint] = {}
+            for point in entry_points(group=self.group):
+                if point.name in self.parts or point.name in found:
+                    raise InputError(
+                        f"There is a {self.kind} called {point.name!r} already, which the package "
+                        f"{package_of(point)} offers too: rename its entry point, or uninstall it."
+                    )
+                found[point.name] = point
+            self.entry_points = found
         return self.entry_points
 
-    def load(self, point: EntryPoint) -> Part:
-        """What an entry point names; one that fails is said with its cause."""
-        try:
-            return point.load()
-        except Exception as error:  # whatever the other package's import raises
-            raise InputError(
-                f"The {self.kind} {point.name!r} of another package ({point.value}) cannot be loaded: {error}."
-            ) from error
+
+def load_part(point: EntryPoint) -> Any:
+    """What an entry point names; one that fails is said with its package and the cause."""
+    try:
+        return point.load()
+    except Exception as error:  # whatever the other package's import raises
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(
+            f"The entry point {point.name} = {point.value} of the package {package_of(point)} cannot be loaded "
+            f"({cause}): repair the package, or uninstall it."
+        ) from error
+
+
+def package_of(point: EntryPoint) -> str:
+    """Name and version of the package that an entry point belongs to."""
+    return "(unknown)" if point.dist is None else f"{point.dist.name} {point.dist.version}"

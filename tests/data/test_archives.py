@@ -22,11 +22,9 @@ from makers import (
 
 from vma.data import cache
 from vma.data.arrays import read_maybe_gzip, read_npz
-from vma.data.binarized_mnist import load_binarized_mnist, read_amat
 from vma.data.gmn import TRAIN, GmnFile, load_gmn, read_gmn
-from vma.data.mnist import load_mnist, read_idx
-from vma.data.omniglot import BACKGROUND, decode_archive, load_omniglot, resized_archive
-from vma.data.resize import RESIZE
+from vma.data.mnist import load_binarized_mnist, load_mnist, read_amat, read_idx
+from vma.data.omniglot import BACKGROUND, RESIZE, decode_archive, load_omniglot, resized_archive
 from vma.errors import InputError
 
 

@@ -148,7 +148,7 @@ def test_glyphs_are_cached_and_split_by_class(monkeypatch: pytest.MonkeyPatch) -
     assert train.is_binary
     assert 0.03 < train.images.mean() / 255 < 0.5
     assert train.class_counts().tolist() == [3] * 4
-    monkeypatch.setattr("vma.data.embedded.draw_glyphs", None)
+    monkeypatch.setattr("vma.data.glyphs.draw_glyphs", None)
     again = load_dataset("glyphs", "test", size=20, glyphs=options)
     np.testing.assert_array_equal(again.images, test.images)
     with pytest.raises(InputError, match="cannot keep 6 of 6"):

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from makers import NOWHERE, sha256
 
-from vma.data.download import CHUNK, ResumingDownloader, git_blob_id
-from vma.data.sources import Source, fetch, locate, obtain
+from vma.data.sources import CHUNK, ResumingDownloader, Source, fetch, git_blob_id, locate, obtain
 from vma.errors import InputError
 
 CONTENT = bytes(range(256)) * 1000

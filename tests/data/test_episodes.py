@@ -9,9 +9,8 @@ import pytest
 import torch
 from makers import make_dataset
 
-from vma.data import Dataset, binarize
+from vma.data import BatchSampler, Dataset, Episode, EpisodeSampler, RecallSampler, Sampler, binarize
 from vma.data.randomness import permutation, stream
-from vma.data.samplers import BatchSampler, Episode, EpisodeSampler, RecallSampler, Sampler
 from vma.errors import InputError
 
 SIGMAS = 5.0  # a right sampler fails one of the statistical tests below less than once in 10⁵ runs

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.io
 from makers import cut
 
-from vma.data.matfile import read_mat
+from vma.data.arrays import read_mat
 from vma.data.omniglot28 import columns_to_images, load_omniglot28
 from vma.errors import InputError
 
@@ -75,17 +76,16 @@ def test_doubles_stored_as_bytes_and_packed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_agrees_with_scipy(tmp_path: Path, compressed: bool) -> None:
-    scipy_io = pytest.importorskip("scipy.io", reason="scipy is needed to compare with its own writer")
+def test_files_that_scipy_writes(tmp_path: Path, compressed: bool) -> None:
     rng = np.random.default_rng(1)
     arrays = {"data": rng.random((784, 5)), "target": np.eye(5, dtype=np.uint8), "t": np.arange(5.0)[None]}
-    scipy_io.savemat(tmp_path / "a.mat", arrays, do_compression=compressed)
+    scipy.io.savemat(tmp_path / "a.mat", arrays, do_compression=compressed)
     read = read_mat(tmp_path / "a.mat")
     for name, values in arrays.items():
         np.testing.assert_array_equal(read[name], values)
 
 
-def test_broken_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_files(tmp_path: Path) -> None:
     path = tmp_path / "a.mat"
     good = header() + packed(matrix("data", np.random.default_rng(0).random((20, 20))))
     for bad in (b"", b"short", good[:-100], good[:127], header() + good[128:200], b"\x89HDF".ljust(600)):
@@ -98,10 +98,33 @@ def test_broken_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_bytes(header() + sizes)
     with pytest.raises(InputError, match="not of the size it declares"):
         read_mat(path)
-    monkeypatch.setattr("vma.data.matfile.LIMIT", 1000)
     path.write_bytes(header() + packed(bytes(1008)))
     with pytest.raises(InputError, match="cut or too large"):
+        read_mat(path, limit=1000)
+
+
+def test_what_would_crash_scipy(tmp_path: Path) -> None:
+    """An unknown type of numbers; and a complex matrix, for which scipy reads on where no imaginary part is."""
+    path, good = tmp_path / "a.mat", matrix("data", np.ones((4, 5)))
+    path.write_bytes(header() + good.replace(struct.pack("<II", 9, 160), struct.pack("<II", 200, 160)))
+    with pytest.raises(InputError, match="not of the size it declares"):
         read_mat(path)
+    path.write_bytes(header() + good.replace(struct.pack("<II", 6, 0), struct.pack("<II", 0x806, 0)) + good)
+    assert list(read_mat(path)) == ["data"]  # of the second matrix
+
+
+def test_what_would_fill_the_memory(tmp_path: Path) -> None:
+    path, zeros = tmp_path / "a.mat", packed(matrix("data", np.zeros((2, 300))))
+    path.write_bytes(header() + zeros)
+    assert read_mat(path, limit=6000)["data"].shape == (2, 300)
+    path.write_bytes(header() + zeros * 2)
+    with pytest.raises(InputError, match="cut or too large"):
+        read_mat(path, limit=6000)
+    path.write_bytes(header() + matrix("data", np.zeros((2, 300))))
+    with pytest.raises(InputError, match="holds more than the 4000 bytes expected"):
+        read_mat(path, limit=4000)
+    path.write_bytes(header() + packed(zeros))
+    assert read_mat(path) == {}  # packed twice is no matrix
 
 
 def test_columns_are_images_column_by_column(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from vma.data import load_dataset
-from vma.data.binarized_mnist import read_amat
 from vma.data.dataset import Dataset
+from vma.data.mnist import read_amat
 from vma.data.omniglot import TEST_ALPHABETS
 
 

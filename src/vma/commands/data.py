@@ -10,7 +10,7 @@ from tyro.conf import Positional
 from vma.data.contact_sheet import contact_sheet
 from vma.data.dataset import Dataset
 from vma.data.folder import FolderOptions
-from vma.data.registry import DATASETS, Entry, find_entry, load_dataset
+from vma.data.registry import DATASETS, Entry, load_dataset
 from vma.data.sources import locate, obtain, search_folders
 from vma.errors import InputError
 
@@ -25,17 +25,17 @@ def list_datasets(data: Path | None = None) -> None:
     """
     table = Table("dataset", "state", "size", "what it is", box=None, header_style="bold")
     for name, entry in DATASETS.items():
-        table.add_row(name, *state(name, entry, data), entry.summary)
+        table.add_row(name, *state(entry, data), entry.summary)
     console = Console()
     console.print(table)
     looked = ", then ".join(str(folder) for folder in search_folders(data))
     console.print(f"\nFiles are looked for in {looked}.", soft_wrap=True)
 
 
-def state(name: str, entry: Entry, data: Path | None) -> tuple[str, str]:
+def state(entry: Entry, data: Path | None) -> tuple[str, str]:
     """State and size of a dataset's files, e.g. ("ready", "14.1 MB")."""
     if not entry.files:
-        return ("built in" if name == "glyphs" else "yours"), "–"
+        return ("yours" if entry.yours else "ready"), "–"
     found = found_files(entry, data)
     if found is not None:
         return "ready", megabytes(sum(path.stat().st_size for path in found))
@@ -85,7 +85,7 @@ def show(
         seed: Decides which classes and images are shown.
         folder: How images are read, for the dataset `folder`.
     """
-    part = part or find_entry(name).parts[0]
+    part = part or DATASETS[name].parts[0]
     dataset = load_dataset(name, part, size=size, split=split, data=data, folder=folder)
     out = out or Path(f"{name}-{part}.png")
     try:
@@ -110,20 +110,21 @@ def verify(name: Positional[str | None] = None, *, data: Path | None = None) -> 
         name: Name of the dataset; all of them by default.
         data: Folder to look into first; else VMA_DATA.
     """
-    names = [name] if name else [other for other, entry in DATASETS.items() if _checkable(other, entry, data)]
+    names = [name] if name else [other for other, entry in DATASETS.items() if is_here(entry, data)]
     failures = [failure for each in names for failure in verify_dataset(each, data)]
     if failures:
         raise InputError(f"{len(failures)} part(s) failed: " + " ".join(failures))
     print(f"{len(names)} dataset(s) verified: {', '.join(names)}.")
 
 
-def _checkable(name: str, entry: Entry, data: Path | None) -> bool:
-    return name == "glyphs" or (bool(entry.files) and found_files(entry, data) is not None)
+def is_here(entry: Entry, data: Path | None) -> bool:
+    """Whether a dataset can be loaded without a download, and without a folder of the user's own."""
+    return not entry.yours and found_files(entry, data) is not None
 
 
 def verify_dataset(name: str, data: Path | None) -> list[str]:
     """Print a line for each split and part of a dataset, and return what is wrong with it."""
-    entry, failures = find_entry(name), []
+    entry, failures = DATASETS[name], []
     splits: Sequence[str | None] = entry.splits or (None,)
     for split in splits:
         for part in entry.parts:
@@ -143,7 +144,7 @@ def fetch(name: Positional[str], *, data: Path | None = None) -> None:
         name: Name of the dataset.
         data: Folder to look into first; else VMA_DATA.
     """
-    entry = find_entry(name)
+    entry = DATASETS[name]
     if not entry.files:
         print(f"{name} needs no download.")
         return

@@ -4,8 +4,10 @@ import gzip
 import hashlib
 import io
 import math
+import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,14 @@ import numpy as np
 from vma.errors import InputError
 
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError)
+BROKEN_MAT = (zlib.error, struct.error, OSError, LookupError, ValueError, TypeError)
+BYTE_ORDERS = {b"IM": "<", b"MI": ">"}  # the last two bytes of a MATLAB file's header
+MATRIX, COMPRESSED = (
+    14,
+    15,
+)  # types of a MATLAB file's elements, and those of numbers with their size in bytes
+NUMBERS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8}
+NUMERIC_CLASSES, COMPLEX = range(6, 16), 0x800  # flags of a matrix; other classes are text, cells, structures
 
 
 def sha256_of(path: Path) -> str:
@@ -90,3 +100,73 @@ def read_maybe_gzip(path: Path, limit: int) -> bytes:
     if len(content) > limit:
         raise InputError(f"{path} holds more than the {limit} bytes expected: it was not read.")
     return content
+
+
+def read_mat(path: Path, limit: int = 2**29) -> dict[str, np.ndarray]:
+    """The real numeric matrices of a MATLAB 5 file by name.
+
+    scipy reads them one by one, unpacked and looked through before: it takes a file at its word, so that one
+    wrong byte in the type of an element can crash Python, and a small file can unpack to gigabytes.
+    """
+    from scipy.io import loadmat  # here, since it takes longer to import than all the rest
+
+    raw = memoryview(read_maybe_gzip(path, limit))
+    matrices: dict[str, np.ndarray] = {}
+    try:
+        order = BYTE_ORDERS[bytes(raw[126:128])]
+        header = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack(f"{order}H", 0x100) + raw[126:128]
+        for matrix in numeric_matrices(raw[128:], order, limit):
+            matrices |= loadmat(io.BytesIO(header + matrix))
+    except BROKEN_MAT as error:
+        raise InputError(
+            f"{path} is not a complete MATLAB 5 file ({error}): delete it and get it again."
+        ) from error
+    return {name: values for name, values in matrices.items() if not name.startswith("__")}
+
+
+def numeric_matrices(raw: memoryview, order: str, limit: int) -> Iterator[bytes]:
+    """The elements of a MATLAB file that are real numeric matrices, unpacked to at most `limit` bytes in all."""
+    for kind, content in mat_elements(raw, order):
+        if kind == COMPRESSED:
+            unpacked = inflate(content, limit)
+            limit -= len(unpacked)
+            [(kind, content)] = mat_elements(memoryview(unpacked), order)
+        if kind == MATRIX and is_numeric(content, order):
+            yield struct.pack(f"{order}II", MATRIX, len(content)) + content
+
+
+def mat_elements(raw: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
+    """Type and content of the elements in `raw`, one after the other.
+
+    An element is its type and length (4 bytes each), its content, and padding to 8 bytes unless it is compressed.
+    A small one packs its length into the upper half of the type, and up to 4 bytes of content beside it.
+    """
+    while len(raw) >= 8:
+        kind, length = struct.unpack(f"{order}II", raw[:8])
+        small = kind >> 16
+        start, size = (4, small) if small else (8, length)
+        if start + size > len(raw) or small > 4:
+            raise ValueError("it ends too early")
+        yield kind & 0xFFFF, raw[start : start + size]
+        raw = raw[start + size if kind == COMPRESSED else -(-(start + size) // 8) * 8 :]
+
+
+def inflate(content: memoryview, limit: int) -> bytes:
+    """A zlib stream unpacked, refused if it is cut or holds more than `limit` bytes."""
+    stream = zlib.decompressobj()
+    unpacked = stream.decompress(content, limit + 1)
+    if len(unpacked) > limit or not stream.eof:
+        raise ValueError("a compressed matrix is cut or too large")
+    return unpacked
+
+
+def is_numeric(matrix: memoryview, order: str) -> bool:
+    """Whether a matrix is of real numbers: flags, sizes, a name, and one element of as many numbers."""
+    (_, flags), (_, sizes), _, *values = mat_elements(matrix, order)
+    (flag_bits,) = struct.unpack(f"{order}I", flags[:4])
+    if flag_bits & 0xFF not in NUMERIC_CLASSES or flag_bits & COMPLEX:
+        return False
+    count = math.prod(struct.unpack(f"{order}{len(sizes) // 4}i", sizes))
+    if [len(content) / NUMBERS.get(kind, math.nan) for kind, content in values] != [count]:
+        raise ValueError("a matrix is not of the size it declares")
+    return True

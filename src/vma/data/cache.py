@@ -26,14 +26,15 @@ def cached_arrays(key: str, build: Callable[[], dict[str, np.ndarray]]) -> dict[
     `key` must name everything that the result depends on. Where the cache cannot be written, nothing is kept.
     """
     path = cache_folder() / "decoded" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
-    arrays = _kept(path)
+    arrays = kept_arrays(path)
     if arrays is None:
         arrays = build()
         write_npz(path, arrays)
     return arrays
 
 
-def _kept(path: Path) -> dict[str, np.ndarray] | None:
+def kept_arrays(path: Path) -> dict[str, np.ndarray] | None:
+    """What was kept at `path`, or None where it is absent or damaged."""
     try:
         return read_npz(path, LIMIT)
     except InputError:

@@ -19,11 +19,11 @@ def contact_sheet(dataset: Dataset, *, rows: int = 12, columns: int = 20, seed: 
     if rows < 1 or columns < 1:
         raise InputError(f"A contact sheet needs at least one row and one column, not {rows} and {columns}.")
     table = choose_images(dataset, rows, columns, seed)
-    names = _row_names(dataset, table)
-    font, title = _font(12), _font(18)
+    names = row_names(dataset, table)
+    font, title = load_font(12), load_font(18)
     left = MARGIN + (max(int(font.getlength(name)) for name in names) + 14 if any(names) else 0)
     width = left + max(map(len, table)) * (CELL + GAP) + MARGIN - GAP
-    heading, summary = f"{dataset.name}  {dataset.split}", _summary(dataset)
+    heading, summary = f"{dataset.name}  {dataset.split}", summarise(dataset)
     width = max(width, MARGIN * 2 + int(title.getlength(heading)), MARGIN * 2 + int(font.getlength(summary)))
     sheet = Image.new("RGB", (width, MARGIN + HEADER + len(table) * (CELL + GAP) + MARGIN - GAP), PAPER)
     pen = ImageDraw.Draw(sheet)
@@ -33,11 +33,11 @@ def contact_sheet(dataset: Dataset, *, rows: int = 12, columns: int = 20, seed: 
         y = MARGIN + HEADER + row * (CELL + GAP)
         pen.text((MARGIN, y + CELL // 2), name, GREY, font, anchor="lm")
         for column, index in enumerate(indices):
-            sheet.paste(_card(dataset.images[index]), (left + column * (CELL + GAP), y))
+            sheet.paste(as_card(dataset.images[index]), (left + column * (CELL + GAP), y))
     return sheet
 
 
-def _font(size: int) -> ImageFont.FreeTypeFont:
+def load_font(size: int) -> ImageFont.FreeTypeFont:
     """DejaVu Sans, which comes with matplotlib and knows many alphabets."""
     import matplotlib  # here, since it takes longer to import than all the rest
 
@@ -57,20 +57,22 @@ def choose_images(dataset: Dataset, rows: int, columns: int, seed: int) -> list[
     return [np.sort(draw.permutation(indices)[:columns]) for indices in members]
 
 
-def _row_names(dataset: Dataset, table: list[Int[np.ndarray, "row"]]) -> list[str]:
+def row_names(dataset: Dataset, table: list[Int[np.ndarray, "row"]]) -> list[str]:
+    """The class of each row, long names shortened in the middle; empty without labels."""
     if dataset.labels is None:
         return ["" for _ in table]
     names = [dataset.classes[dataset.labels[indices[0]]] for indices in table]
     return [name if len(name) <= 34 else f"{name[:18]}…{name[-13:]}" for name in names]
 
 
-def _summary(dataset: Dataset) -> str:
+def summarise(dataset: Dataset) -> str:
+    """One line on the dataset, below the heading."""
     height, width = dataset.size
     classes = f" of {len(dataset.classes)} classes" if dataset.classes else ""
     return f"{len(dataset)} images{classes}, {height}×{width}. {dataset.provenance}"[:150]
 
 
-def _card(image: np.ndarray) -> Image.Image:
+def as_card(image: np.ndarray) -> Image.Image:
     """The image as dark ink on a white card of CELL×CELL pixels; small images are enlarged without blur."""
     share = np.asarray(image, dtype=np.float32)[..., None] / 255
     coloured = (share * np.array(INK) + (1 - share) * np.array(CARD)).astype(np.uint8)

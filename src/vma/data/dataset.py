@@ -1,7 +1,8 @@
-"""The one object that every loader returns."""
+"""The one object that every loader returns, and how to make it from arrays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int, UInt8
@@ -94,3 +95,89 @@ class Dataset:
             self.subset_classes([self.classes[c] for c in kept], f"{self.split}/kept"),
             self.subset_classes([self.classes[c] for c in held_out], f"{self.split}/held-out"),
         )
+
+
+def dataset_of(
+    images: Any,
+    labels: Any = None,
+    classes: Sequence[str] | None = None,
+    name: str = "arrays",
+    split: str = "all",
+) -> Dataset:
+    """A dataset of NumPy arrays or tensors.
+
+    Args:
+        images: [number, height, width], or [number, 3, height, width] in colour; uint8 from 0 (background) to
+            255 (full ink), or floats from 0 to 1.
+        labels: The class of each image: positions in `classes`, or any numbers or names if there are no `classes`.
+        classes: Names of the classes; the distinct labels, sorted, by default.
+        name: Name of the dataset.
+        split: Which part of which split.
+    """
+    pixels = as_pixels(images)
+    positions, names = as_positions(labels, classes, len(pixels))
+    return Dataset(name, split, pixels, positions, names, f"{len(pixels)} images given as arrays")
+
+
+def as_pixels(images: Any) -> UInt8[np.ndarray, "images *image"]:
+    """Images as uint8 from 0 to 255; floats are rounded."""
+    array = as_array("Images", images)
+    if array.size == 0 or not (array.ndim == 3 or (array.ndim == 4 and array.shape[1] == 3)):
+        raise InputError(
+            f"Images must be [number, height, width] or [number, 3, height, width], not {list(array.shape)}."
+        )
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array)
+    if array.dtype.kind != "f":
+        raise InputError(f"Images must be uint8 from 0 to 255 or floats from 0 to 1, not {array.dtype}.")
+    if not (array.min() >= 0 and array.max() <= 1):
+        lowest, highest = array.min(), array.max()
+        raise InputError(
+            f"Images of floats must lie in [0, 1], not [{lowest:g}, {highest:g}]: divide 8-bit values by 255."
+        )
+    return np.rint(np.ascontiguousarray(array, dtype=np.float64) * 255).astype(np.uint8)
+
+
+def as_positions(
+    labels: Any, classes: Sequence[str] | None, count: int
+) -> tuple[Int[np.ndarray, "images"] | None, tuple[str, ...]]:
+    """Labels as positions in the names of the classes, and these names."""
+    if labels is None:
+        if classes is not None:
+            raise InputError("Classes were given without labels: give the class of each image as well.")
+        return None, ()
+    array = as_array("Labels", labels)
+    if array.shape != (count,):
+        raise InputError(f"{count} images need as many labels, not labels of shape {list(array.shape)}.")
+    if classes is not None:
+        names = tuple(map(str, classes))
+        return positions_in(names, array), names
+    if array.dtype.kind not in "iuU":
+        raise InputError(f"Labels must be whole numbers or names, not {array.dtype}.")
+    distinct, positions = np.unique(array, return_inverse=True)
+    return positions.astype(np.int64), tuple(map(str, distinct.tolist()))
+
+
+def positions_in(classes: tuple[str, ...], labels: np.ndarray) -> Int[np.ndarray, "images"]:
+    """The labels, which must be positions in the names of the classes."""
+    if len(set(classes)) != len(classes):
+        raise InputError("A class is named twice: name each class once.")
+    if labels.dtype.kind not in "iu":
+        raise InputError(f"Labels must be positions in the classes, not {labels.dtype}: leave classes out.")
+    if labels.min() < 0 or labels.max() >= len(classes):
+        raise InputError(
+            f"Labels that are positions in {len(classes)} classes must be from 0 to {len(classes) - 1}, not "
+            f"{labels.min()} to {labels.max()}."
+        )
+    return labels.astype(np.int64)
+
+
+def as_array(what: str, values: Any) -> np.ndarray:
+    """An array of anything that is one: NumPy's, a tensor on any device, nested lists."""
+    if hasattr(values, "detach"):  # a tensor; of floats that NumPy may not know, such as bfloat16
+        values = values.detach().cpu()
+        values = values.double() if values.is_floating_point() else values
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{what} must be an array or a tensor, not {type(values).__name__}.") from error

@@ -1,6 +1,7 @@
-"""What a model is given at one step, and the random numbers that belong to a step."""
+"""What a model is given at one step, and what all samplers of it have in common."""
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
@@ -11,9 +12,8 @@ from vma.data.dataset import Dataset
 from vma.data.randomness import binarize, stream
 from vma.errors import InputError
 
-FEW_SHOT, RECALL, BATCH, BINARIZATION, SEQUENCE = range(
-    1, 6
-)  # purposes: streams of different samplers never meet
+FEW_SHOT, RECALL, BATCH, BINARIZATION, SEQUENCE = range(1, 6)  # purposes: their random numbers never meet
+NOTHING = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -58,21 +58,35 @@ class EpisodeTensors:
     memory_labels: Int[Tensor, "items"]
 
 
-@dataclass(frozen=True)
-class Steps:
-    """Which random numbers belong to a step of one process: number step · world + rank of the seed."""
+@dataclass(frozen=True, eq=False)
+class Sampler(ABC):
+    """An episode for every step: a function of (seed, step · world + rank), whenever and wherever it is asked for.
 
-    seed: int
-    rank: int
-    world: int
-    stochastic_binarization: bool
+    Attributes:
+        dataset: Where the images come from.
+        seed: Another seed gives other episodes.
+        rank: Number of this process of `world`; processes see different episodes of the same seed.
+        world: Number of processes.
+        stochastic_binarization: Draw pixels as 0 or 255, grey levels being probabilities, at each step anew.
+    """
+
+    dataset: Dataset
+    _: KW_ONLY
+    seed: int = 0
+    rank: int = 0
+    world: int = 1
+    stochastic_binarization: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.world:
             raise InputError(
                 f"Rank {self.rank} is not one of {self.world} processes: use 0 to {self.world - 1}."
             )
-        stream(self.seed)
+        stream(self.seed)  # refuses a seed that is none
+
+    @abstractmethod
+    def episode(self, step: int) -> Episode:
+        """The episode number `step` of this process."""
 
     def index(self, step: int) -> int:
         """step · world + rank."""
@@ -80,32 +94,29 @@ class Steps:
             raise InputError(f"Step {step} is negative: steps count from 0.")
         return step * self.world + self.rank
 
-    def generator(self, purpose: int, step: int) -> np.random.Generator:
-        """The random numbers of this step, for one purpose."""
+    def generator(self, step: int, purpose: int) -> np.random.Generator:
+        """The random numbers of a step, for one purpose."""
         return stream(self.seed, self.index(step), purpose)
 
-    def images(
-        self, dataset: Dataset, indices: Int[np.ndarray, "images"], step: int
-    ) -> UInt8[np.ndarray, "images *image"]:
+    def images(self, step: int, indices: Int[np.ndarray, "images"]) -> UInt8[np.ndarray, "images *image"]:
         """The images at `indices`, binarized if so wished."""
-        images = dataset.images.take(indices, axis=0)
+        images = self.dataset.images.take(indices, axis=0)
         if not self.stochastic_binarization:
             return images
-        return binarize(images, self.generator(BINARIZATION, step))
+        return binarize(images, self.generator(step, BINARIZATION))
 
-    def episode(
+    def compose(
         self,
-        dataset: Dataset,
         step: int,
         *,
-        target_labels: Int[np.ndarray, "batch"],
-        memory_labels: Int[np.ndarray, "items"],
         classes: Int[np.ndarray, "classes"],
+        target_labels: Int[np.ndarray, "batch"],
         target_indices: Int[np.ndarray, "batch"],
-        memory_indices: Int[np.ndarray, "items"],
+        memory_labels: Int[np.ndarray, "items"] = NOTHING,
+        memory_indices: Int[np.ndarray, "items"] = NOTHING,
     ) -> Episode:
         """The episode of these images, its targets and memory binarized independently."""
-        images = self.images(dataset, np.concatenate([target_indices, memory_indices]), step)
+        images = self.images(step, np.concatenate([target_indices, memory_indices]))
         return Episode(
             targets=images[: len(target_indices)],
             target_labels=target_labels,

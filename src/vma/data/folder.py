@@ -61,33 +61,33 @@ class FolderOptions:
 
 
 def load_folder(
-    part: str, folder: Path | None, *, size: int = 28, options: FolderOptions | None = None
+    part: str, *, size: int = 28, data: Path | None = None, folder: FolderOptions | None = None
 ) -> Dataset:
-    """Images of `folder`, a class for each sub-folder, fitted into `size`×`size` without distortion."""
-    options = options or FolderOptions()
-    if folder is None or not folder.expanduser().is_dir():
+    """Images in `data`, a class for each sub-folder, fitted into `size`×`size` without distortion."""
+    options = folder or FolderOptions()
+    if data is None or not data.expanduser().is_dir():
         raise InputError(
             "The dataset folder needs --data with a folder of class/name.png"
-            + (f": {folder} is none." if folder else ", e.g. --data my-symbols.")
+            + (f": {data} is none." if data else ", e.g. --data my-symbols.")
         )
     if size < 1:
         raise InputError(f"Size {size} must be 1 or more.")
-    paths = image_paths(folder.expanduser())
-    images = read_images(paths, folder, (size, size), options)
-    names = [path.parent.name for path in images]
-    classes, labels = np.unique(names, return_inverse=True)
+    paths = image_paths(data.expanduser())
+    images = read_images(paths, data, (size, size), options)
+    classes, labels = np.unique([path.parent.name for path in images], return_inverse=True)
     everything = Dataset(
         name="folder",
         split="all",
         images=np.stack(list(images.values())),
         labels=labels.astype(np.int64),
         classes=tuple(classes.tolist()),
-        provenance=f"{folder}, {len(images)} of {len(paths)} images; {options}",
+        provenance=f"{data}, {len(images)} of {len(paths)} images; {options}",
     )
-    return everything if part == "all" else _part(everything, part, options)
+    return everything if part == "all" else part_of(everything, part, options)
 
 
-def _part(everything: Dataset, part: str, options: FolderOptions) -> Dataset:
+def part_of(everything: Dataset, part: str, options: FolderOptions) -> Dataset:
+    """`test`: the classes held out; `train`: the others."""
     count = round(options.held_out * len(everything.classes))
     if not 0 < count < len(everything.classes):
         raise InputError(
@@ -148,7 +148,7 @@ def as_picture(
     if image.mode.startswith(DEEP):
         image = Image.fromarray(lightness(image))
     ink = 255 - np.array(on_paper(image).convert("RGB"), dtype=np.uint8)
-    return np.stack([_fit(channel, size) for channel in np.moveaxis(ink, 2, 0)])
+    return np.stack([fit(channel, size) for channel in np.moveaxis(ink, 2, 0)])
 
 
 def normalise(
@@ -158,14 +158,14 @@ def normalise(
 
     An image of that size already, all 0 and 255 with an empty border, comes out as it was.
     """
-    ink = 255 - light if _dark_on_light(light, options) else light
+    ink = 255 - light if dark_on_light(light, options) else light
     if options.level:
-        ink = _above_paper(ink)
+        ink = above_paper(ink)
     if options.crop:
-        ink = _crop(ink, options.margin)
-    small = _fit(ink, size)
+        ink = crop(ink, options.margin)
+    small = fit(ink, size)
     if options.level:
-        small = _to_full(small)
+        small = to_full(small)
     if options.binarize is None:
         return small
     return np.where(small >= max(1, 255 * options.binarize), np.uint8(255), np.uint8(0))
@@ -188,29 +188,31 @@ def on_paper(image: Image.Image) -> Image.Image:
     return Image.alpha_composite(paper, image.convert("RGBA"))
 
 
-def _dark_on_light(light: UInt8[np.ndarray, "height width"], options: FolderOptions) -> bool:
+def dark_on_light(light: UInt8[np.ndarray, "height width"], options: FolderOptions) -> bool:
+    """Whether the ink is dark on light paper: as the options say, or else by the border."""
     if options.invert != "auto":
         return options.invert == "yes"
-    return _border_level(light) >= 128
+    return border_level(light) >= 128
 
 
-def _border_level(levels: UInt8[np.ndarray, "height width"]) -> float:
+def border_level(levels: UInt8[np.ndarray, "height width"]) -> float:
+    """The median level of the outermost pixels."""
     return float(np.median(np.concatenate([levels[0], levels[-1], levels[:, 0], levels[:, -1]])))
 
 
-def _above_paper(ink: UInt8[np.ndarray, "height width"]) -> UInt8[np.ndarray, "height width"]:
+def above_paper(ink: UInt8[np.ndarray, "height width"]) -> UInt8[np.ndarray, "height width"]:
     """Ink less the level of the border, which is the paper's."""
-    paper = np.uint8(_border_level(ink))
+    paper = np.uint8(border_level(ink))
     return np.maximum(ink, paper) - paper
 
 
-def _to_full(ink: UInt8[np.ndarray, "height width"]) -> UInt8[np.ndarray, "height width"]:
+def to_full(ink: UInt8[np.ndarray, "height width"]) -> UInt8[np.ndarray, "height width"]:
     """Ink scaled so that the strongest is full; an image with next to none stays empty."""
     strongest = int(ink.max())
     return ink if strongest < FAINTEST else np.rint(ink * (255 / strongest)).astype(np.uint8)
 
 
-def _crop(ink: UInt8[np.ndarray, "height width"], margin: float) -> UInt8[np.ndarray, "rows columns"]:
+def crop(ink: UInt8[np.ndarray, "height width"], margin: float) -> UInt8[np.ndarray, "rows columns"]:
     """The box around the ink, with `margin` of the longer side empty on each edge."""
     strong = ink >= max(1, int(ink.max()) / 2)
     if not strong.any():
@@ -221,7 +223,7 @@ def _crop(ink: UInt8[np.ndarray, "height width"], margin: float) -> UInt8[np.nda
     return np.pad(ink, border)
 
 
-def _fit(ink: UInt8[np.ndarray, "rows columns"], size: tuple[int, int]) -> UInt8[np.ndarray, "height width"]:
+def fit(ink: UInt8[np.ndarray, "rows columns"], size: tuple[int, int]) -> UInt8[np.ndarray, "height width"]:
     """The image in the middle of an empty canvas of the proportions of `size`, scaled by area."""
     scale = max(ink.shape[0] / size[0], ink.shape[1] / size[1])
     rows, columns = (max(round(scale * want), have) for want, have in zip(size, ink.shape, strict=True))

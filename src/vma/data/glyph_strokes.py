@@ -90,11 +90,11 @@ class Dice:
     """Rolls that are the same on every machine and with every NumPy: whole raw words, scaled by integers."""
 
     def __init__(self, words: Sequence[int]) -> None:
-        self._words = iter(words)
+        self.words = iter(words)
 
     def between(self, low: int, high: int) -> int:
         """low + ⌊(high − low)·u⌋ for the next word u in [0, 1): one of low..high−1."""
-        return low + ((high - low) * int(next(self._words)) >> 64)
+        return low + ((high - low) * int(next(self.words)) >> 64)
 
     def pick(self, options: Sequence[T]) -> T:
         """One of the options; an option listed twice is twice as likely."""
@@ -112,53 +112,53 @@ class Character:
 def invent(dice: Dice) -> Character:
     """A new character; the more strokes it has, the larger it is written."""
     count = dice.pick((1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 4, 4))
-    strokes = [_first(dice, count)]
-    relations = (_branch, _branch, _branch, _cross, _cross, _beside, _twin if count > 2 else _branch)
+    strokes = [first(dice, count)]
+    relations = (branch, branch, branch, cross, cross, beside, twin if count > 2 else branch)
     while len(strokes) < count:
         strokes.append(dice.pick(relations)(dice, strokes))
     return Character(tuple(strokes), side=PAGE * (13 + 3 * count) // 40 + dice.between(0, PAGE // 5))
 
 
-def _first(dice: Dice, count: int) -> Stroke:
+def first(dice: Dice, count: int) -> Stroke:
     """A stem. Few strokes must differ much: two need one that is no line; one joins halves of two kinds."""
     if count == 1:
         turns = TURNS[dice.pick(STARTS)][:6] + TURNS[dice.pick(ENDS)][6:]
     else:
         turns = TURNS[dice.pick(STEM if count > 2 else RICH)]
     heading = dice.pick((RIGHT, RIGHT, DOWN, DOWN, DOWN, LEFT, UP, DOWN - EIGHTH, DOWN + EIGHTH))
-    return Stroke(_bent(dice, turns), heading + _tilt(dice), reach=PAGE // 2)
+    return Stroke(bent(dice, turns), heading + tilt(dice), reach=PAGE // 2)
 
 
-def _branch(dice: Dice, strokes: Sequence[Stroke]) -> Stroke:
+def branch(dice: Dice, strokes: Sequence[Stroke]) -> Stroke:
     """A stroke that starts on an earlier one and leaves it sideways, as the bowl of a b leaves its stem."""
     parent, knot = dice.between(0, len(strokes)), dice.pick((0, 0, 3, 6, 9, 12, 12))
     away = dice.pick((-3, -2, -2, -2, -1, 1, 2, 2, 2, 3)) * EIGHTH
-    heading = _snapped(strokes[parent].heading_at(knot) + away) + _tilt(dice)
+    heading = snapped(strokes[parent].heading_at(knot) + away) + tilt(dice)
     kinds = LIMB + RICH if len(strokes) == 1 else LIMB  # a third knotty stroke would only make a tangle
-    turns = _bent(dice, TURNS[dice.pick(kinds)])
+    turns = bent(dice, TURNS[dice.pick(kinds)])
     return Stroke(turns, heading, dice.between(PAGE // 4, PAGE // 2), parent, knot)
 
 
-def _cross(dice: Dice, strokes: Sequence[Stroke]) -> Stroke:
+def cross(dice: Dice, strokes: Sequence[Stroke]) -> Stroke:
     """A stroke whose middle lies on an earlier one, as the bar of a t."""
     parent, knot = dice.between(0, len(strokes)), dice.pick((0, 3, 3, 6, 6, 9, 9, 12))
     away = dice.pick((2, 2, 2, -2, -2, 1, -1)) * EIGHTH
-    heading = _snapped(strokes[parent].heading_at(knot) + away) + _tilt(dice)
-    turns = _bent(dice, TURNS[dice.pick(CROSS)])
+    heading = snapped(strokes[parent].heading_at(knot) + away) + tilt(dice)
+    turns = bent(dice, TURNS[dice.pick(CROSS)])
     return Stroke(turns, heading, dice.between(PAGE // 4, PAGE // 2), parent, knot, knot=6)
 
 
-def _beside(dice: Dice, strokes: Sequence[Stroke]) -> Stroke:
+def beside(dice: Dice, strokes: Sequence[Stroke]) -> Stroke:
     """A dot or a small stroke at some distance, as the dot of an i."""
     parent, knot = dice.between(0, len(strokes)), dice.pick((0, 6, 6, 12))
     side = strokes[parent].heading_at(knot) + dice.pick((2, -2)) * EIGHTH
     reach = dice.pick((PAGE // 16, PAGE // 16, PAGE // 5, PAGE // 4))
-    turns = _bent(dice, TURNS[dice.pick(BESIDE)])
+    turns = bent(dice, TURNS[dice.pick(BESIDE)])
     gap = vector(side, dice.between(PAGE // 7, PAGE // 4) + reach // 2)
-    return Stroke(turns, _snapped(side + dice.pick((0, 2)) * EIGHTH), reach, parent, knot, 6, gap)
+    return Stroke(turns, snapped(side + dice.pick((0, 2)) * EIGHTH), reach, parent, knot, 6, gap)
 
 
-def _twin(dice: Dice, strokes: Sequence[Stroke]) -> Stroke:
+def twin(dice: Dice, strokes: Sequence[Stroke]) -> Stroke:
     """The last stroke once more, parallel to itself, as the bars of an E."""
     last = strokes[-1]
     side = last.heading_at(6) + dice.pick((2, -2)) * EIGHTH
@@ -166,17 +166,18 @@ def _twin(dice: Dice, strokes: Sequence[Stroke]) -> Stroke:
     return replace(last, parent=len(strokes) - 1, parent_knot=6, knot=6, gap=gap)
 
 
-def _bent(dice: Dice, turns: Sequence[int]) -> tuple[int, ...]:
+def bent(dice: Dice, turns: Sequence[int]) -> tuple[int, ...]:
     """Turns to the left or to the right, a little sharper or flatter than the kind prescribes."""
     gain = dice.pick((-1, 1)) * dice.between(224, 288)
     return tuple(t * gain >> 8 for t in turns)
 
 
-def _tilt(dice: Dice) -> int:
+def tilt(dice: Dice) -> int:
+    """Up to five degrees to either side."""
     return dice.between(-TURN // 72, TURN // 72)
 
 
-def _snapped(heading: int) -> int:
+def snapped(heading: int) -> int:
     """The nearest of the eight main directions: letters are built of uprights, bars and diagonals."""
     return (heading + EIGHTH // 2) // EIGHTH * EIGHTH
 

@@ -4,7 +4,7 @@ import hashlib
 import io
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +15,10 @@ from PIL import Image
 from vma.data.arrays import open_zip, read_entry, sha256_of
 from vma.data.cache import cached_arrays
 from vma.data.dataset import Dataset
-from vma.data.resize import RESIZE, SIDE
 from vma.data.sources import Source, obtain
 from vma.errors import InputError, unknown_name
 
+SIDE = 105
 TEST_ALPHABETS = ("Sylheti", "Syriac_(Serto)", "Tengwar", "Tibetan", "ULOG")
 SPLITS = ("45-5", "background-evaluation")
 RULES = {26: "max-pool-26", 28: "subsample-28", 105: "as-drawn"}
@@ -27,6 +27,8 @@ LITTER = re.compile(r"__MACOSX/.*|(?:.*/)?\.DS_Store|.*/")
 URL = "https://raw.githubusercontent.com/brendenlake/omniglot/master/python"
 LIMIT = 64 * 2**20
 CHUNK = 1024
+
+Ink = UInt8[np.ndarray, "images 105 105"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def load_omniglot(
     if split == "45-5":
         keep = np.array([(name.split("/")[1] in TEST_ALPHABETS) == (part == "test") for name in names])
         names, images = [name for name, kept in zip(names, keep, strict=True) if kept], images[keep]
-    return _dataset(names, images, f"{split}/{part}")
+    return by_class(names, images, f"{split}/{part}")
 
 
 def read_omniglot(
@@ -115,7 +117,7 @@ def resized_archive(
 
     def resized() -> dict[str, np.ndarray]:
         drawn = cached_arrays(key, lambda: decode_archive(path, archive))
-        images = np.concatenate([RESIZE[rule](ink) for ink in _unpacked(drawn["ink"])])
+        images = np.concatenate([RESIZE[rule](ink) for ink in unpacked(drawn["ink"])])
         return {"names": drawn["names"], "images": images}
 
     # At full size 340 MB would have to be kept; the cached bits are enough.
@@ -123,7 +125,8 @@ def resized_archive(
     return arrays["names"].tolist(), arrays["images"]
 
 
-def _unpacked(packed: UInt8[np.ndarray, "images bytes"]) -> Iterator[UInt8[np.ndarray, "chunk 105 105"]]:
+def unpacked(packed: UInt8[np.ndarray, "images bytes"]) -> Iterator[Ink]:
+    """The drawings in chunks: 1 ink, 0 white."""
     for start in range(0, len(packed), CHUNK):
         bits = np.unpackbits(packed[start : start + CHUNK], axis=1, count=SIDE * SIDE)
         yield bits.reshape(-1, SIDE, SIDE)
@@ -178,7 +181,8 @@ def class_of(name: str) -> str:
     return "/".join(name.split("/")[1:3])
 
 
-def _dataset(names: list[str], images: UInt8[np.ndarray, "images side side"], split: str) -> Dataset:
+def by_class(names: list[str], images: UInt8[np.ndarray, "images side side"], split: str) -> Dataset:
+    """The images sorted by class, and within a class in the order of their names."""
     classes, labels = np.unique([class_of(name) for name in names], return_inverse=True)
     order = np.argsort(labels, kind="stable")
     return Dataset(
@@ -189,3 +193,45 @@ def _dataset(names: list[str], images: UInt8[np.ndarray, "images side side"], sp
         classes=tuple(classes.tolist()),
         provenance=f"Lake et al. 2015, original drawings; {RULES[images.shape[1]]}; ink 255",
     )
+
+
+def max_pool_26(ink: Ink) -> UInt8[np.ndarray, "images 26 26"]:
+    """255 · max over 4×4 blocks of the top-left 104×104 pixels (the paper's 26×26)."""
+    blocks = ink[:, :104, :104].reshape(-1, 26, 4, 26, 4)
+    rows = blocks[:, :, 0] | blocks[:, :, 1] | blocks[:, :, 2] | blocks[:, :, 3]
+    return (rows[..., 0] | rows[..., 1] | rows[..., 2] | rows[..., 3]) * np.uint8(255)
+
+
+def subsample_28(ink: Ink) -> UInt8[np.ndarray, "images 28 28"]:
+    """255 · ink[r_i, r_j] with r_i = floor(105·i / 28), the rule of Generative Matching Networks."""
+    rows = np.arange(28) * SIDE // 28
+    return ink[:, rows][:, :, rows] * np.uint8(255)
+
+
+def area_28(ink: Ink) -> UInt8[np.ndarray, "images 28 28"]:
+    """255 · (share of ink in each of 28×28 cells of 3.75×3.75 pixels), rounded."""
+    cells = area_weights()
+    quarters = cells @ ink.astype(np.float32) @ cells.T  # whole numbers up to 225, hence exact
+    return ((255 * quarters.astype(np.int32) + 112) // 225).astype(np.uint8)
+
+
+def area_weights() -> np.ndarray:
+    """[28, 105]: how many quarters of pixel j lie in cell i; each row sums to 15."""
+    cell = np.repeat(np.arange(28), 15)
+    pixel = np.repeat(np.arange(SIDE), 4)
+    weights = np.zeros((28, SIDE), dtype=np.float32)
+    np.add.at(weights, (cell, pixel), 1.0)
+    return weights
+
+
+def as_drawn(ink: Ink) -> Ink:
+    """255 · ink."""
+    return ink * np.uint8(255)
+
+
+RESIZE: dict[str, Callable[[Ink], UInt8[np.ndarray, "images side side"]]] = {
+    "max-pool-26": max_pool_26,
+    "subsample-28": subsample_28,
+    "area-28": area_28,
+    "as-drawn": as_drawn,
+}

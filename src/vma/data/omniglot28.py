@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
-from vma.data.arrays import sha256_of
+from vma.data.arrays import read_mat, sha256_of
 from vma.data.cache import cached_arrays
 from vma.data.dataset import Dataset
-from vma.data.matfile import read_mat
 from vma.data.omniglot import BACKGROUND, EVALUATION, class_of, read_omniglot
 from vma.data.randomness import permutation
 from vma.data.sources import Source, obtain

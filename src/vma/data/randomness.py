@@ -19,6 +19,25 @@ def permutation(count: int, seed: int, index: int = 0, purpose: int = 0) -> Int[
     return np.argsort(words, kind="stable")
 
 
+def distinct_positions(
+    draw: np.random.Generator, sizes: Int[np.ndarray, "classes"], count: int
+) -> Int[np.ndarray, "classes count"]:
+    """For each class, `count` distinct positions below its size, in random order, all orders alike.
+
+    Where repetitions are rare, positions are drawn by themselves and rows that repeat one are drawn again;
+    else all positions are sorted by random keys.
+    """
+    if sizes.min() < count * count:
+        keys = draw.random((len(sizes), int(sizes.max())))
+        keys[np.arange(keys.shape[1]) >= sizes[:, None]] = np.inf
+        return keys.argsort(axis=1)[:, :count]
+    chosen = (draw.random((len(sizes), count)) * sizes[:, None]).astype(np.int64)
+    while (repeated := (np.diff(np.sort(chosen, axis=1), axis=1) == 0).any(axis=1)).any():
+        again = draw.random((int(repeated.sum()), count)) * sizes[repeated, None]
+        chosen[repeated] = again.astype(np.int64)
+    return chosen
+
+
 def binarize(
     images: UInt8[np.ndarray, "*images"], generator: np.random.Generator
 ) -> UInt8[np.ndarray, "*images"]:

@@ -1,88 +1,139 @@
 """All datasets by name, and the one function that loads any of them."""
 
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from typing import Any
 
-from vma.data.binarized_mnist import AMAT, NPZ, load_binarized_mnist
+import numpy as np
+
 from vma.data.dataset import Dataset
-from vma.data.embedded import GlyphOptions, load_glyphs
 from vma.data.folder import FolderOptions, load_folder
+from vma.data.glyphs import GlyphOptions, load_glyphs
 from vma.data.gmn import FILES, load_gmn
-from vma.data.mnist import IDX, load_mnist
+from vma.data.mnist import AMAT, IDX, NPZ, load_binarized_mnist, load_mnist
 from vma.data.omniglot import BACKGROUND, EVALUATION, load_omniglot
 from vma.data.omniglot28 import CHARDATA, load_omniglot28, load_stand_in
 from vma.data.sources import Source
 from vma.errors import InputError, unknown_name
+from vma.registry import Registry
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What there is to know of a dataset before it is loaded.
+    """A dataset by name: what there is to know of it before it is loaded, and how it is loaded.
 
     Attributes:
         summary: One line.
         parts: Names of its parts.
-        sizes: Sides of its images; the first is the default. Empty where any size will do.
+        load: A function of the part, and of those options of `load_dataset` that it has parameters for, by
+            name: `size`, `split`, `data` (as a Path), `download`, `folder`, `glyphs`. An option that is None is
+            left to the function's default.
+        sizes: Sides of its images; the first is the default. Empty where `load` takes any size, or none at all.
         splits: Ways to divide its classes; the first is the default.
         files: The files it is read from.
         instead: One file that does as well, where the user has it.
+        yours: Whether its images are the user's own, in the folder that `data` names.
     """
 
     summary: str
-    parts: tuple[str, ...]
+    parts: tuple[str, ...] = ("train", "test")
+    _: KW_ONLY
+    load: Callable[..., Dataset]
     sizes: tuple[int, ...] = ()
     splits: tuple[str, ...] = ()
     files: tuple[Source, ...] = ()
     instead: Source | None = None
+    yours: bool = False
+
+    def takes(self, option: str) -> bool:
+        """Whether `load` has a parameter for an option."""
+        parameters = inspect.signature(self.load).parameters
+        return option in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
 
-DATASETS: dict[str, Entry] = {
-    "glyphs": Entry("invented characters, no file needed", ("train", "test")),
-    "omniglot": Entry(
-        "1623 characters by 20 hands, 26×26",
-        ("train", "test"),
-        (26, 28, 105),
-        ("45-5", "background-evaluation"),
-        (BACKGROUND.source, EVALUATION.source),
-    ),
-    "omniglot-gmn": Entry(
-        "GMN's binary Omniglot, 28×28",
-        ("train", "test"),
-        (28,),
-        ("background-evaluation",),
-        tuple(file.source for file in FILES.values()),
-    ),
-    "omniglot28": Entry(
-        "Burda's grey Omniglot, 28×28",
-        ("train", "valid", "test"),
-        (28,),
-        (),
-        (CHARDATA,),
-    ),
-    "omniglot28-stand-in": Entry(
-        "stand-in for omniglot28",
-        ("train", "valid", "test"),
-        (28,),
-        (),
-        (BACKGROUND.source, EVALUATION.source),
-    ),
-    "binarized-mnist": Entry(
-        "Larochelle and Murray's fixed bits",
-        ("train", "valid", "test"),
-        (28,),
-        (),
-        tuple(AMAT.values()),
-        NPZ,
-    ),
-    "mnist": Entry(
-        "handwritten digits, grey",
-        ("train", "test"),
-        (28,),
-        (),
-        tuple(file for pair in IDX.values() for file in pair),
-    ),
-    "folder": Entry("your own images, class/name.png", ("all", "train", "test")),
-}
+class Datasets(Registry[Entry]):
+    """The registry of datasets, to which an installed package adds by an entry point of the group `vma.datasets`.
+
+    The entry point is named as the dataset, and its value is an `Entry` or a function that returns one.
+    """
+
+    def __getitem__(self, name: str) -> Entry:
+        return as_entry(name, super().__getitem__(name))
+
+
+def as_entry(name: str, value: Any) -> Entry:
+    """An entry, or what a function returns that makes one."""
+    try:
+        entry = value() if callable(value) else value
+    except Exception as error:
+        raise InputError(
+            f"The function that makes the dataset {name!r} failed ({type(error).__name__}: {error}): repair the "
+            f"module {value.__module__}."
+        ) from error
+    if not isinstance(entry, Entry):
+        raise InputError(
+            f"The dataset {name!r} is registered as {type(entry).__name__}: it must be a vma.data.Entry, or a "
+            "function that returns one."
+        )
+    return entry
+
+
+THREE_PARTS = ("train", "valid", "test")
+DATASETS = Datasets(
+    "dataset",
+    "vma.datasets",
+    {
+        "glyphs": Entry("invented characters, no file needed", load=load_glyphs),
+        "omniglot": Entry(
+            "1623 characters by 20 hands, 26×26",
+            load=load_omniglot,
+            sizes=(26, 28, 105),
+            splits=("45-5", "background-evaluation"),
+            files=(BACKGROUND.source, EVALUATION.source),
+        ),
+        "omniglot-gmn": Entry(
+            "GMN's binary Omniglot, 28×28",
+            load=load_gmn,
+            sizes=(28,),
+            splits=("background-evaluation",),
+            files=tuple(file.source for file in FILES.values()),
+        ),
+        "omniglot28": Entry(
+            "Burda's grey Omniglot, 28×28", THREE_PARTS, load=load_omniglot28, sizes=(28,), files=(CHARDATA,)
+        ),
+        "omniglot28-stand-in": Entry(
+            "stand-in for omniglot28",
+            THREE_PARTS,
+            load=load_stand_in,
+            sizes=(28,),
+            files=(BACKGROUND.source, EVALUATION.source),
+        ),
+        "binarized-mnist": Entry(
+            "Larochelle and Murray's fixed bits",
+            THREE_PARTS,
+            load=load_binarized_mnist,
+            sizes=(28,),
+            files=tuple(AMAT.values()),
+            instead=NPZ,
+        ),
+        "mnist": Entry(
+            "handwritten digits, grey",
+            load=load_mnist,
+            sizes=(28,),
+            files=tuple(file for pair in IDX.values() for file in pair),
+        ),
+        "folder": Entry(
+            "your own images, class/name.png", ("all", "train", "test"), load=load_folder, yours=True
+        ),
+    },
+)
+
+
+def register_dataset(name: str, entry: Entry | Callable[[], Entry]) -> None:
+    """Add a dataset for this process; for every process, a package has an entry point: see `Datasets`."""
+    DATASETS.register(name, as_entry(name, entry))
 
 
 def load_dataset(
@@ -108,35 +159,22 @@ def load_dataset(
         glyphs: What is drawn, for `glyphs`.
         download: Whether missing files may be downloaded.
     """
-    check_request(name, part, size, split)
-    where = None if data is None else Path(data)
-    match name:
-        case "glyphs":
-            return load_glyphs(part, size=26 if size is None else size, options=glyphs)
-        case "folder":
-            return load_folder(part, where, size=28 if size is None else size, options=folder)
-        case "omniglot":
-            return load_omniglot(part, split=split or "45-5", size=size or 26, data=where, download=download)
-    readers = {
-        "omniglot-gmn": load_gmn,
-        "omniglot28": load_omniglot28,
-        "omniglot28-stand-in": load_stand_in,
-        "binarized-mnist": load_binarized_mnist,
-        "mnist": load_mnist,
+    entry = DATASETS[name]
+    check_request(name, entry, part, size, split)
+    options: dict[str, Any] = {
+        "size": size,
+        "split": split,
+        "data": None if data is None else Path(data),
+        "folder": folder,
+        "glyphs": glyphs,
+        "download": download,
     }
-    return readers[name](part, data=where, download=download)
+    given = {option: value for option, value in options.items() if value is not None and entry.takes(option)}
+    return check_loaded(name, entry.load(part, **given))
 
 
-def find_entry(name: str) -> Entry:
-    """The entry of a dataset; an unknown name is answered with those there are."""
-    if name not in DATASETS:
-        raise unknown_name("dataset", name, DATASETS)
-    return DATASETS[name]
-
-
-def check_request(name: str, part: str, size: int | None, split: str | None) -> None:
-    """Refuse a name, part, size or split that does not exist."""
-    entry = find_entry(name)
+def check_request(name: str, entry: Entry, part: str, size: int | None, split: str | None) -> None:
+    """Refuse a part, size or split that the dataset does not have."""
     if part not in entry.parts:
         raise unknown_name(f"part of {name}", part, entry.parts)
     if split is not None and split not in entry.splits:
@@ -146,3 +184,16 @@ def check_request(name: str, part: str, size: int | None, split: str | None) -> 
     if size is not None and entry.sizes and size not in entry.sizes:
         sizes = ", ".join(map(str, entry.sizes))
         raise InputError(f"{name} has no images of size {size}: choose one of {sizes}.")
+    if size is not None and not entry.sizes and not entry.takes("size"):
+        raise InputError(f"{name} has images of only one size: leave size out.")
+
+
+def check_loaded(name: str, dataset: Any) -> Dataset:
+    """The dataset, unless it is something else or its images are not uint8: a loader may be anybody's."""
+    if not isinstance(dataset, Dataset):
+        raise InputError(f"The loader of {name} returned a {type(dataset).__name__}, not a vma.data.Dataset.")
+    if dataset.images.dtype != np.uint8:
+        raise InputError(
+            f"The loader of {name} returned images of {dataset.images.dtype}, not uint8: use vma.data.dataset_of."
+        )
+    return dataset

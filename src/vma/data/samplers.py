@@ -1,41 +1,26 @@
-"""Training episodes: targets x and a memory M, a function of (seed, step) and nothing else."""
+"""The four samplers of episodes: few-shot, recall, sequences, and plain batches."""
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Literal, Protocol, runtime_checkable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Int
 
-from vma.data.dataset import Dataset
-from vma.data.episodes import BATCH, FEW_SHOT, RECALL, SEQUENCE, Episode, EpisodeTensors, Steps
-from vma.data.randomness import permutation
+from vma.data.episodes import BATCH, FEW_SHOT, NOTHING, RECALL, SEQUENCE, Episode, Sampler
+from vma.data.randomness import distinct_positions, permutation
 from vma.errors import InputError, TooFewImages, unknown_name
 
-__all__ = [
-    "BatchSampler",
-    "Episode",
-    "EpisodeSampler",
-    "EpisodeTensors",
-    "RecallSampler",
-    "Sampler",
-    "SequenceSampler",
-]
+PROTOCOLS = ("disjoint", "with-replacement")
+MEANINGS = ("per-class", "total")
 
 
-@runtime_checkable
-class Sampler(Protocol):
-    """What every sampler is: the episode of a step, the same whenever and wherever it is asked for."""
-
-    def episode(self, step: int) -> Episode:
-        """The episode number `step`."""
-
-
-class EpisodeSampler:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EpisodeSampler(Sampler):
     """Few-shot episodes: C classes with T targets and S memory items each, and distractors without targets.
 
-    Args:
-        dataset: Images with labels.
+    Attributes:
         classes: C, or `all` for every class of the dataset.
         targets: T, the targets of each of the C classes.
         shots: S, the memory items of each class; or a number for each of the C classes, then each distractor.
@@ -44,95 +29,99 @@ class EpisodeSampler:
             `with-replacement`: every image is drawn from its class by itself, as in the public GMN code.
         counts: `per-class`, or `total`: T and S are the numbers in the whole episode, each image of a class
             drawn at random among the C (for S: and the distractors), as in the public GMN code.
-        seed: Another seed gives other episodes.
-        rank: Number of this process of `world`; processes see different episodes of the same seed.
-        world: Number of processes.
-        stochastic_binarization: Draw pixels as 0 or 255, grey levels being probabilities, at each step anew.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        *,
-        classes: int | Literal["all"] = 8,
-        targets: int = 4,
-        shots: int | Sequence[int] = 4,
-        distractors: int = 0,
-        protocol: Literal["disjoint", "with-replacement"] = "disjoint",
-        counts: Literal["per-class", "total"] = "per-class",
-        seed: int = 0,
-        rank: int = 0,
-        world: int = 1,
-        stochastic_binarization: bool = False,
-    ) -> None:
-        self.dataset = dataset
-        self.protocol = _one_of("protocol", protocol, ("disjoint", "with-replacement"))
-        self.counts = _one_of("meaning of counts", counts, ("per-class", "total"))
-        self.distractors = distractors
-        if isinstance(classes, str):
-            _one_of("number of classes", classes, ("all",))
-            classes = len(dataset.classes) - distractors
-        self.target_classes = classes
-        self.targets = targets
-        self._steps = Steps(seed, rank, world, stochastic_binarization)
-        self._by_class = np.argsort(dataset.class_labels(), kind="stable")
-        self._sizes = dataset.class_counts()
-        self._starts = np.cumsum(self._sizes) - self._sizes
-        self._check_classes()
-        self.shots = self._shots_per_class(shots)
-        self._check_images()
+    classes: int | Literal["all"] = 8
+    targets: int = 4
+    shots: int | Sequence[int] = 4
+    distractors: int = 0
+    protocol: Literal["disjoint", "with-replacement"] = "disjoint"
+    counts: Literal["per-class", "total"] = "per-class"
 
-    @property
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_name("protocol", self.protocol, PROTOCOLS)
+        check_name("meaning of counts", self.counts, MEANINGS)
+        if isinstance(self.classes, str):
+            check_name("number of classes", self.classes, ("all",))
+        self.check_classes()
+        self.check_shots()
+        self.check_images()
+
+    @cached_property
+    def target_classes(self) -> int:
+        """C."""
+        if isinstance(self.classes, str):
+            return len(self.dataset.classes) - self.distractors
+        return self.classes
+
+    @cached_property
     def classes_per_episode(self) -> int:
         """C and the distractors."""
         return self.target_classes + self.distractors
 
+    @cached_property
+    def class_shots(self) -> Int[np.ndarray, "classes"]:
+        """S for each class of an episode; for `total` their common value is the total."""
+        shots = [self.shots] * self.classes_per_episode if isinstance(self.shots, int) else self.shots
+        return np.array(shots, dtype=np.int64)
+
+    @cached_property
+    def class_sizes(self) -> Int[np.ndarray, "all_classes"]:
+        """Number of images of each class of the dataset."""
+        return self.dataset.class_counts()
+
+    @cached_property
+    def by_class(self) -> Int[np.ndarray, "images"]:
+        """The images of the first class, then those of the second, and so on."""
+        return np.argsort(self.dataset.class_labels(), kind="stable")
+
+    @cached_property
+    def class_starts(self) -> Int[np.ndarray, "all_classes"]:
+        """Where each class begins in `by_class`."""
+        return np.cumsum(self.class_sizes) - self.class_sizes
+
     def episode(self, step: int) -> Episode:
-        """The episode number `step`."""
-        draw = self._steps.generator(FEW_SHOT, step)
-        classes = draw.random(len(self._sizes)).argsort()[: self.classes_per_episode]
-        target_counts, memory_counts = self._counts(draw)
-        wanted = target_counts + memory_counts
-        within = self._draw_images(draw, classes, int(wanted.max()))
-        indices = self._by_class[self._starts[classes][:, None] + within]
+        """The episode number `step` of this process."""
+        draw = self.generator(step, FEW_SHOT)
+        classes = draw.random(len(self.class_sizes)).argsort()[: self.classes_per_episode]
+        targets, items = self.draw_counts(draw)
+        positions = self.draw_positions(draw, self.class_sizes[classes], int((targets + items).max()))
+        indices = self.by_class[self.class_starts[classes][:, None] + positions]
         column = np.arange(indices.shape[1])
-        is_target = column < target_counts[:, None]
-        is_memory = (column < wanted[:, None]) & ~is_target
-        return self._steps.episode(
-            self.dataset,
+        is_target = column < targets[:, None]
+        is_item = (column < (targets + items)[:, None]) & ~is_target
+        return self.compose(
             step,
-            target_labels=is_target.nonzero()[0],
-            memory_labels=is_memory.nonzero()[0],
             classes=classes,
+            target_labels=is_target.nonzero()[0],
             target_indices=indices[is_target],
-            memory_indices=indices[is_memory],
+            memory_labels=is_item.nonzero()[0],
+            memory_indices=indices[is_item],
         )
 
-    def _counts(
+    def draw_counts(
         self, draw: np.random.Generator
     ) -> tuple[Int[np.ndarray, "classes"], Int[np.ndarray, "classes"]]:
-        """How many targets and memory items each class of this episode has."""
-        have_targets = np.arange(self.classes_per_episode) < self.target_classes
+        """How many targets and memory items each class of an episode has."""
+        count = self.classes_per_episode
         if self.counts == "per-class":
-            return self.targets * have_targets, self.shots
+            return self.targets * (np.arange(count) < self.target_classes), self.class_shots
         target_classes = draw.integers(self.target_classes, size=self.targets)
-        memory_classes = draw.integers(self.classes_per_episode, size=self.shots[0])
-        return (
-            np.bincount(target_classes, minlength=self.classes_per_episode),
-            np.bincount(memory_classes, minlength=self.classes_per_episode),
-        )
+        memory_classes = draw.integers(count, size=self.class_shots[0])
+        return np.bincount(target_classes, minlength=count), np.bincount(memory_classes, minlength=count)
 
-    def _draw_images(
-        self, draw: np.random.Generator, classes: Int[np.ndarray, "classes"], count: int
+    def draw_positions(
+        self, draw: np.random.Generator, sizes: Int[np.ndarray, "classes"], count: int
     ) -> Int[np.ndarray, "classes count"]:
-        """For each class, positions of `count` of its images in random order; distinct if `disjoint`."""
-        sizes = self._sizes[classes]
+        """For each class, `count` positions below its size in random order; distinct if `disjoint`."""
         if self.protocol == "with-replacement":
-            return (draw.random((len(classes), count)) * sizes[:, None]).astype(np.int64)
+            return (draw.random((len(sizes), count)) * sizes[:, None]).astype(np.int64)
         return distinct_positions(draw, sizes, count)
 
-    def _check_classes(self) -> None:
-        available, needed = len(self._sizes), self.classes_per_episode
+    def check_classes(self) -> None:
+        """Refuse more classes than there are, or none."""
+        available, needed = len(self.class_sizes), self.classes_per_episode
         if self.target_classes < 1 or self.distractors < 0 or self.targets < 1:
             raise InputError(
                 f"An episode needs at least one class and one target: not {self.target_classes} classes, "
@@ -144,222 +133,163 @@ class EpisodeSampler:
                 f"({self.dataset.split}), which has {available}: choose fewer classes."
             )
 
-    def _shots_per_class(self, shots: int | Sequence[int]) -> Int[np.ndarray, "classes"]:
-        """S for each class of an episode; for `total` their common value is the total."""
-        if isinstance(shots, int):
-            shots = [shots] * self.classes_per_episode
-        elif self.counts == "total":
+    def check_shots(self) -> None:
+        """Refuse shots that do not fit the classes, or leave the memory empty."""
+        if self.counts == "total" and not isinstance(self.shots, int):
             raise InputError(
                 "With counts 'total' shots must be one number: the memory items of the whole episode."
             )
-        if len(shots) != self.classes_per_episode:
+        if len(self.class_shots) != self.classes_per_episode:
             raise InputError(
-                f"{len(shots)} numbers of shots were given for {self.classes_per_episode} classes: "
+                f"{len(self.class_shots)} numbers of shots were given for {self.classes_per_episode} classes: "
                 "give one for each class, and then one for each distractor."
             )
-        if min(shots) < 0 or max(shots) < 1:
+        if self.class_shots.min() < 0 or self.class_shots.max() < 1:
             raise InputError(
-                f"The shots {list(shots)} leave the memory empty or are negative: give 1 or more."
+                f"The shots {self.class_shots.tolist()} leave the memory empty or are negative: give 1 or more."
             )
-        return np.array(shots, dtype=np.int64)
 
-    def _check_images(self) -> None:
+    def check_images(self) -> None:
         """Refuse classes that cannot fill any place of an episode they may be drawn for."""
-        needed = 1 if self.protocol == "with-replacement" else self._most_images()
-        if (small := np.flatnonzero(self._sizes < needed)).size:
-            worst = int(small[self._sizes[small].argmin()])
+        most = self.class_shots + self.targets * (np.arange(len(self.class_shots)) < self.target_classes)
+        needed = 1 if self.protocol == "with-replacement" else int(most.max())
+        if (small := np.flatnonzero(self.class_sizes < needed)).size:
+            worst = int(small[self.class_sizes[small].argmin()])
             raise TooFewImages(
-                f"Class {self.dataset.classes[worst]!r} has {self._sizes[worst]} images, but {self.targets} "
-                f"targets and {self.shots.max()} memory items need {needed}: ask for fewer, or leave out the "
-                f"{small.size} class(es) of {self.dataset.name} that have too few."
+                f"Class {self.dataset.classes[worst]!r} has {self.class_sizes[worst]} images, but {self.targets} "
+                f"targets and {self.class_shots.max()} memory items need {needed}: ask for fewer, or leave out "
+                f"the {small.size} class(es) of {self.dataset.name} that have too few."
             )
 
-    def _most_images(self) -> int:
-        """The most images that a class can be asked for in an episode without repetition."""
-        return int((self.shots + self.targets * (np.arange(len(self.shots)) < self.target_classes)).max())
 
-
-class RecallSampler:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecallSampler(Sampler):
     """Recall: the memory is drawn from the data, and every target is one of its items, drawn uniformly.
 
-    Labels are positions in the memory: `target_labels` is the address of each target.
+    Labels are positions in the memory: `target_labels` is the address of each target. A target stays equal to its
+    item where pixels are drawn.
 
-    Args:
-        dataset: Images; labels are not needed.
+    Attributes:
         memory: |M|.
         targets: Number of targets, drawn with replacement.
-        seed: Another seed gives other episodes.
-        rank: Number of this process of `world`; processes see different episodes of the same seed.
-        world: Number of processes.
-        stochastic_binarization: The same; a target stays equal to its item.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        *,
-        memory: int = 256,
-        targets: int = 32,
-        seed: int = 0,
-        rank: int = 0,
-        world: int = 1,
-        stochastic_binarization: bool = False,
-    ) -> None:
-        if not 1 <= memory <= len(dataset) or targets < 1:
+    memory: int = 256
+    targets: int = 32
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.memory <= len(self.dataset) or self.targets < 1:
             raise InputError(
-                f"{memory} memory items and {targets} targets cannot be drawn from {len(dataset)} images of "
-                f"{dataset.name}: ask for at least 1 of both, and no more items than images."
+                f"{self.memory} memory items and {self.targets} targets cannot be drawn from "
+                f"{len(self.dataset)} images of {self.dataset.name}: ask for at least 1 of both, and no more items "
+                "than images."
             )
-        self.dataset, self.memory, self.targets = dataset, memory, targets
-        self._steps = Steps(seed, rank, world, stochastic_binarization)
 
     def episode(self, step: int) -> Episode:
-        """The episode number `step`."""
-        draw = self._steps.generator(RECALL, step)
+        """The episode number `step` of this process."""
+        draw = self.generator(step, RECALL)
         items = draw.choice(len(self.dataset), self.memory, replace=False)
         addresses = draw.integers(self.memory, size=self.targets)
-        memory = self._steps.images(self.dataset, items, step)
+        memory = self.images(step, items)
         return Episode(
             targets=memory[addresses],
             target_labels=addresses,
             memory=memory,
             memory_labels=np.arange(self.memory),
-            classes=np.zeros(0, dtype=np.int64),
+            classes=NOTHING,
             target_indices=items[addresses],
             memory_indices=items,
         )
 
 
-class SequenceSampler:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SequenceSampler(Sampler):
     """Sequences of images of few classes, each image drawn by itself, as Generative Matching Networks are trained.
 
     The targets of an episode are all images, those of a sequence together and in order; there is no memory.
 
-    Args:
-        dataset: Images with labels.
+    Attributes:
         sequences: Number of sequences.
         length: Images of a sequence.
         classes: Classes of a sequence.
-        seed: Another seed gives other sequences.
-        rank: Number of this process of `world`; processes see different sequences of the same seed.
-        world: Number of processes.
-        stochastic_binarization: Draw pixels as 0 or 255, grey levels being probabilities, at each step anew.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        *,
-        sequences: int = 20,
-        length: int = 10,
-        classes: int = 2,
-        seed: int = 0,
-        rank: int = 0,
-        world: int = 1,
-        stochastic_binarization: bool = False,
-    ) -> None:
-        if sequences < 1 or length < 1:
-            raise InputError(f"{sequences} sequences of {length} images cannot be drawn: ask for 1 or more.")
-        self.dataset, self.sequences, self.length = dataset, sequences, length
-        self._sampler = EpisodeSampler(
-            dataset, classes=classes, targets=length, shots=1, counts="total", protocol="with-replacement",
-            seed=seed, rank=rank, world=world,
+    sequences: int = 20
+    length: int = 10
+    classes: int = 2
+
+    def __post_init__(self) -> None:
+        if self.sequences < 1 or self.length < 1:
+            raise InputError(
+                f"{self.sequences} sequences of {self.length} images cannot be drawn: ask for 1 or more."
+            )
+        _ = self.single  # refuses what cannot be drawn
+
+    @cached_property
+    def single(self) -> EpisodeSampler:
+        """One sequence an episode, class by class."""
+        return EpisodeSampler(
+            self.dataset, classes=self.classes, targets=self.length, shots=1, counts="total",
+            protocol="with-replacement", seed=self.seed, rank=self.rank, world=self.world,
         )  # fmt: skip
-        self._steps = Steps(seed, rank, world, stochastic_binarization)
 
     def episode(self, step: int) -> Episode:
-        """The sequences number `step`."""
-        drawn = [self._sampler.episode(step * self.sequences + i) for i in range(self.sequences)]
-        draw, nothing = self._steps.generator(SEQUENCE, step), np.zeros(0, dtype=np.int64)
-        pairs = [(episode, draw.permutation(self.length)) for episode in drawn]  # drawn class by class
-        return self._steps.episode(
-            self.dataset,
+        """The sequences number `step` of this process."""
+        drawn = [self.single.episode(step * self.sequences + i) for i in range(self.sequences)]
+        draw = self.generator(step, SEQUENCE)
+        shuffled = [(sequence, draw.permutation(self.length)) for sequence in drawn]
+        return self.compose(
             step,
-            target_labels=np.concatenate([e.classes[e.target_labels[o]] for e, o in pairs]),
-            memory_labels=nothing,
             classes=np.arange(len(self.dataset.classes)),
-            target_indices=np.concatenate([e.target_indices[o] for e, o in pairs]),
-            memory_indices=nothing,
+            target_labels=np.concatenate([one.classes[one.target_labels[order]] for one, order in shuffled]),
+            target_indices=np.concatenate([one.target_indices[order] for one, order in shuffled]),
         )
 
 
-class BatchSampler:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BatchSampler(Sampler):
     """Plain minibatches without a memory of data, for a learned memory or a VAE.
 
     The data is read in a new order in each epoch and without a gap: batch i holds the positions
-    i·B … (i + 1)·B − 1 of all epochs put one after the other.
+    i·B … (i + 1)·B − 1 of all epochs put one after the other, and the processes share out the batches. Labels
+    are passed on where there are any, and are −1 where not.
 
-    Args:
-        dataset: Images; labels are passed on where there are any, and are −1 where not.
+    Attributes:
         batch: B.
-        seed: Another seed gives other orders.
-        rank: Number of this process of `world`; the processes share out the batches.
-        world: Number of processes.
-        stochastic_binarization: Draw pixels as 0 or 255, grey levels being probabilities, at each step anew.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        *,
-        batch: int = 32,
-        seed: int = 0,
-        rank: int = 0,
-        world: int = 1,
-        stochastic_binarization: bool = False,
-    ) -> None:
-        if batch < 1 or not len(dataset):
+    batch: int = 32
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch < 1 or not len(self.dataset):
             raise InputError(
-                f"A batch of {batch} cannot be drawn from {len(dataset)} images: ask for 1 or more."
+                f"A batch of {self.batch} cannot be drawn from {len(self.dataset)} images: ask for 1 or more."
             )
-        self.dataset, self.batch, self.seed = dataset, batch, seed
-        self._steps = Steps(seed, rank, world, stochastic_binarization)
 
     def episode(self, step: int) -> Episode:
         """The batch number `step` of this process, as an episode with an empty memory."""
-        count = len(self.dataset)
-        start = self._steps.index(step) * self.batch
+        count, labels = len(self.dataset), self.dataset.labels
+        start = self.index(step) * self.batch
         epochs = range(start // count, (start + self.batch - 1) // count + 1)
-        order = np.concatenate([_epoch_order(count, self.seed, epoch) for epoch in epochs])
+        order = np.concatenate([epoch_order(count, self.seed, epoch) for epoch in epochs])
         indices = order[start - epochs.start * count :][: self.batch]
-        labels = self.dataset.labels
-        nothing = np.zeros(0, dtype=np.int64)
-        return self._steps.episode(
-            self.dataset,
+        return self.compose(
             step,
-            target_labels=np.full(self.batch, -1) if labels is None else labels[indices],
-            memory_labels=nothing,
             classes=np.arange(len(self.dataset.classes)),
+            target_labels=np.full(self.batch, -1) if labels is None else labels[indices],
             target_indices=indices,
-            memory_indices=nothing,
         )
 
 
-def distinct_positions(
-    draw: np.random.Generator, sizes: Int[np.ndarray, "classes"], count: int
-) -> Int[np.ndarray, "classes count"]:
-    """For each class, `count` distinct positions below its size, in random order, all orders alike.
-
-    Where repetitions are rare, positions are drawn by themselves and rows that repeat one are drawn again;
-    else all positions are sorted by random keys.
-    """
-    if sizes.min() < count * count:
-        keys = draw.random((len(sizes), int(sizes.max())))
-        keys[np.arange(keys.shape[1]) >= sizes[:, None]] = np.inf
-        return keys.argsort(axis=1)[:, :count]
-    chosen = (draw.random((len(sizes), count)) * sizes[:, None]).astype(np.int64)
-    while (repeated := (np.diff(np.sort(chosen, axis=1), axis=1) == 0).any(axis=1)).any():
-        again = draw.random((int(repeated.sum()), count)) * sizes[repeated, None]
-        chosen[repeated] = again.astype(np.int64)
-    return chosen
-
-
 @lru_cache(maxsize=4)
-def _epoch_order(count: int, seed: int, epoch: int) -> Int[np.ndarray, "count"]:
+def epoch_order(count: int, seed: int, epoch: int) -> Int[np.ndarray, "count"]:
+    """The order in which an epoch reads the data."""
     return permutation(count, seed, epoch, BATCH)
 
 
-def _one_of(kind: str, name: str, names: tuple[str, ...]) -> str:
+def check_name(kind: str, name: str, names: tuple[str, ...]) -> None:
+    """Refuse a name that is not one of `names`."""
     if name not in names:
         raise unknown_name(kind, name, names)
-    return name

@@ -1,16 +1,27 @@
-"""Where files come from: the user's folder, else the cache, else a download."""
+"""Where files come from: the user's folder, else the cache, else a download that resumes and is verified."""
 
+import hashlib
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pooch
 import requests
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vma.data.cache import cache_folder
-from vma.data.download import ResumingDownloader, git_blob_id
 from vma.errors import InputError
+
+CHUNK = 1 << 13  # what a broken connection may lose
+RETRIED = (
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+    requests.HTTPError,
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,55 @@ class Source:
         return (self.name, *self.aliases)
 
 
+@dataclass(frozen=True)
+class ResumingDownloader:
+    """Writes a URL to a file; a callable as pooch expects.
+
+    Attributes:
+        attempts: How often to connect before giving up; what has arrived is kept between them.
+        pause: Seconds before the second attempt, doubled before each later one.
+        timeout: Seconds without a byte after which a connection counts as broken.
+        progress: Whether to draw a progress bar on standard error.
+    """
+
+    attempts: int = 4
+    pause: float = 1.0
+    timeout: float = 20.0
+    progress: bool = True
+
+    def __call__(self, url: str, output_file: str, pooch: Any) -> None:
+        """Download `url` to `output_file`, raising requests' error after the last attempt."""
+        path = Path(output_file)
+        path.write_bytes(b"")
+        with progress_bar(self.progress) as bar:
+            task = bar.add_task(url.rsplit("/", 1)[-1], total=None)
+            for attempt in range(self.attempts):
+                try:
+                    self.resume(url, path, bar, task)
+                    return
+                except RETRIED as error:
+                    if attempt == self.attempts - 1 or not worth_retrying(error):
+                        raise
+                    time.sleep(self.pause * 2**attempt)
+
+    def resume(self, url: str, path: Path, bar: Progress, task: Any) -> None:
+        """One connection: ask for the bytes from the end of `path` on, and append them."""
+        start = path.stat().st_size
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+        with requests.get(url, headers=headers, stream=True, timeout=self.timeout) as response:
+            if start and response.status_code == requests.codes.requested_range_not_satisfiable:
+                return  # everything had arrived before the connection broke
+            response.raise_for_status()
+            resumed = response.status_code == requests.codes.partial_content
+            received = start if resumed else 0
+            length = response.headers.get("Content-Length")
+            bar.update(task, completed=received, total=received + int(length) if length else None)
+            with path.open("ab" if resumed else "wb") as file:
+                for chunk in response.iter_content(CHUNK):
+                    file.write(chunk)
+                    bar.advance(task, len(chunk))
+
+
 def data_folder(data: Path | None) -> Path | None:
     """The folder given, else `VMA_DATA`, else None; a folder that does not exist is an error."""
     folder = data or (Path(os.environ["VMA_DATA"]) if os.environ.get("VMA_DATA") else None)
@@ -65,11 +125,11 @@ def obtain(source: Source, data: Path | None = None, *, download: bool = True, p
     if path := locate(source, data):
         return path
     if not download:
-        raise _absent(source, data, "downloading is switched off")
+        raise absent_file(source, data, "downloading is switched off")
     try:
         return fetch(source, ResumingDownloader(progress=progress))
     except (requests.RequestException, OSError) as error:
-        raise _absent(source, data, f"downloading it failed ({type(error).__name__})") from error
+        raise absent_file(source, data, f"downloading it failed ({type(error).__name__})") from error
 
 
 def fetch(source: Source, downloader: ResumingDownloader) -> Path:
@@ -93,9 +153,28 @@ def fetch(source: Source, downloader: ResumingDownloader) -> Path:
         ) from error
 
 
-def _absent(source: Source, data: Path | None, reason: str) -> InputError:
+def absent_file(source: Source, data: Path | None, reason: str) -> InputError:
+    """The error for a file that is nowhere: where it was looked for, and where to get it."""
     looked = " and ".join(str(folder) for folder in search_folders(data))
     return InputError(
         f"The file {source.name} is not in {looked}, and {reason}: "
         f"get it from {source.url} and put it in a folder that --data or VMA_DATA names."
     )
+
+
+def progress_bar(visible: bool) -> Progress:
+    """A bar on standard error with bytes and the time left."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), disable=not visible)
+
+
+def worth_retrying(error: requests.RequestException) -> bool:
+    """Not where the server has answered that the file is not there."""
+    return error.response is None or error.response.status_code >= 500
+
+
+def git_blob_id(path: Path) -> str:
+    """sha1("blob <size>\\0" + content): what `git hash-object` prints."""
+    content = path.read_bytes()
+    header = b"blob %d\0" % len(content)
+    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()

@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float
 
 from vma.checks import check_counts
-from vma.data.samplers import BatchSampler, Episode, EpisodeSampler, RecallSampler
+from vma.data.episodes import Episode
+from vma.data.samplers import BatchSampler, EpisodeSampler, RecallSampler
 from vma.evaluation.likelihood import measures
 from vma.evaluation.resumable import Evaluation, Row
 from vma.evaluation.statistics import mean_of

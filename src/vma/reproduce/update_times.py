@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from vma.checks import check_positive
-from vma.data.embedded import GlyphOptions, load_glyphs
+from vma.data.glyphs import GlyphOptions, load_glyphs
 from vma.data.samplers import EpisodeSampler
 from vma.errors import InputError
 from vma.memory import Memory
@@ -116,7 +116,7 @@ def glyph_sampler(items: int, targets: int) -> EpisodeSampler:
             f"{targets} targets are {each} of a class, of which there are {DRAWERS}: ask for fewer."
         )
     classes = max(with_targets, math.ceil(items / shots))
-    glyphs = load_glyphs("train", options=GlyphOptions(classes=classes + 1, test_classes=1, drawers=DRAWERS))
+    glyphs = load_glyphs("train", glyphs=GlyphOptions(classes=classes + 1, test_classes=1, drawers=DRAWERS))
     counts = [items // classes + (i < items % classes) for i in range(classes)]
     return EpisodeSampler(
         glyphs, classes=with_targets, targets=each, shots=counts, distractors=classes - with_targets

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from vma.data import DATASETS, Dataset, load_dataset
-from vma.data.samplers import BatchSampler, Episode, EpisodeSampler, RecallSampler, Sampler, SequenceSampler
-from vma.errors import InputError, TooFewImages, unknown_name
+from vma.data.episodes import Episode, Sampler
+from vma.data.samplers import BatchSampler, EpisodeSampler, RecallSampler, SequenceSampler
+from vma.errors import InputError, TooFewImages
 from vma.memory import Memory, PrecedingImages
 from vma.runs.settings import TrainSettings
 
@@ -67,11 +69,9 @@ def sizes_asleep(settings: TrainSettings) -> list[TrainSettings]:
 
 def datasets(settings: TrainSettings, data: Dataset | Path | None) -> tuple[Dataset, Dataset]:
     """(for training, for validation): the data's own validation part, or held-out training classes."""
-    chosen = settings.data
     if isinstance(data, Dataset):
         return held_out(settings, data)
-    if chosen.name not in DATASETS:
-        raise unknown_name("dataset", chosen.name, DATASETS)
+    chosen, parts = settings.data, DATASETS[settings.data.name].parts
 
     def load(part: str) -> Dataset:
         return load_dataset(
@@ -79,7 +79,7 @@ def datasets(settings: TrainSettings, data: Dataset | Path | None) -> tuple[Data
         )
 
     train = load("train")
-    if "valid" in DATASETS[chosen.name].parts:
+    if "valid" in parts:
         return train, load("valid")
     return held_out(settings, train)
 
@@ -105,24 +105,17 @@ def hold_out_images(dataset: Dataset, count: int, seed: int) -> tuple[Dataset, D
 def sampler(settings: TrainSettings, dataset: Dataset, seed: int, rank: int, world: int) -> Sampler:
     """The sampler that the episode's settings ask for."""
     episode, binarize = settings.episode, settings.data.stochastic_binarization
-    if episode.kind == "few-shot":
-        return EpisodeSampler(
-            dataset, classes=episode.classes, targets=episode.targets, shots=episode.shots,
-            seed=seed, rank=rank, world=world, stochastic_binarization=binarize,
-        )  # fmt: skip
-    if episode.kind == "recall":
-        return RecallSampler(
-            dataset, memory=episode.shots, targets=episode.targets,
-            seed=seed, rank=rank, world=world, stochastic_binarization=binarize,
-        )  # fmt: skip
-    if episode.kind == "sequence":
-        return SequenceSampler(
-            dataset, sequences=episode.shots, length=episode.targets, classes=episode.classes,
-            seed=seed, rank=rank, world=world, stochastic_binarization=binarize,
-        )  # fmt: skip
-    return BatchSampler(
-        dataset, batch=episode.targets, seed=seed, rank=rank, world=world, stochastic_binarization=binarize
-    )
+    shared: dict[str, Any] = {"seed": seed, "rank": rank, "world": world, "stochastic_binarization": binarize}
+    classes, targets, shots = episode.classes, episode.targets, episode.shots
+    match episode.kind:
+        case "few-shot":
+            return EpisodeSampler(dataset, classes=classes, targets=targets, shots=shots, **shared)
+        case "recall":
+            return RecallSampler(dataset, memory=shots, targets=targets, **shared)
+        case "sequence":
+            return SequenceSampler(dataset, sequences=shots, length=targets, classes=classes, **shared)
+        case "batch":
+            return BatchSampler(dataset, batch=targets, **shared)
 
 
 def for_model(

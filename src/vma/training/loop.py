@@ -13,7 +13,7 @@ import torch
 from vma.addressing import class_mass
 from vma.build import build_model
 from vma.data.dataset import Dataset
-from vma.data.samplers import Episode
+from vma.data.episodes import Episode
 from vma.errors import InputError
 from vma.files import write_atomically
 from vma.memory import Memory

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from vma.data.samplers import Episode
+from vma.data.episodes import Episode
 from vma.memory import Memory
 from vma.model import GenerativeModel, Samples
 from vma.plotting.grids import SampleRows
