@@ -19,11 +19,13 @@ from matplotlib.figure import Figure
 
 from vma.data import load_dataset
 from vma.data.samplers import EpisodeSampler
-from vma.evaluation.images import pack, unpack
+from vma.evaluation.images import pack
 from vma.files import write_atomically
 from vma.memory import Memory
 from vma.model import VMA
-from vma.report.pictures import BLUE, GREY, INK, TEAL, grid_figure, png
+from vma.plotting.embedding import unpack
+from vma.plotting.grids import grid_figure
+from vma.plotting.style import BLUE, GREY, INK, TEAL, png
 from vma.storage import load_model
 
 ROWS, SAMPLES, REAL = 8, 6, 3

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.recipes import RECIPES, rows_of
-from vma.report.pictures import BLUE, GREY, INK, TEAL
-from vma.reproduce.figures.style import SERIES, label
+from vma.plotting.experiments.style import SERIES, label
+from vma.plotting.style import BLUE, GREY, INK, TEAL
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs/images/recipes.png"

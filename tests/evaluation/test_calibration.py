@@ -23,7 +23,7 @@ from vma.evaluation.calibration import (
     reliability,
 )
 from vma.evaluation.classification import trial_draw
-from vma.evaluation.reliability import draw_reliability, merge
+from vma.evaluation.figures import draw_calibration, merge
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.tables import table
 from vma.fewshot.recognition import RULES, shares
@@ -146,7 +146,7 @@ def test_tasks_are_merged_bin_by_bin_for_the_diagram() -> None:
         {"trials": 5, "probability": 1.0, "right": 1.0},
     ]
     second = [{"trials": 30, "probability": 0.58, "right": 0.6}]
-    assert merge([first, second]) == [(40, pytest.approx(0.56), 22), (5, 1.0, 5)]
+    assert merge([first, second], BINS) == [(40, pytest.approx(0.56), 22), (5, 1.0, 5)]
 
 
 def test_an_answer_has_a_table_and_a_diagram() -> None:
@@ -159,7 +159,7 @@ def test_an_answer_has_a_table_and_a_diagram() -> None:
     found["model"] = {"preset": "", "kind": "vma", "updates": 3}
     found["data"] = {"name": "coded", "split": "all"}
     assert table(found).row_count == 4
-    with Image.open(io.BytesIO(draw_reliability(found))) as picture:
+    with Image.open(io.BytesIO(draw_calibration(found))) as picture:
         assert picture.width > picture.height > 300
 
 

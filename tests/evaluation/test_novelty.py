@@ -16,7 +16,7 @@ from tests.oracles import SIGMAS, small_mlp
 from vma import VMA, AddressDistribution, BoundTerms, InputError, Memory
 from vma.build import build_vma, parts_of
 from vma.evaluation import NoveltyOptions, novelty
-from vma.evaluation.detection import draw_detection
+from vma.evaluation.figures import draw_novelty
 from vma.evaluation.novelty import LEVELS, MEASURES, area, curve, flagged, histogram, split, summary
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.tables import table
@@ -90,7 +90,7 @@ def test_the_table_and_the_figure_show_the_answer(found: dict[str, Any]) -> None
     assert shown.row_count == 9
     assert "1.000" in list(shown.columns[1].cells)
     assert "100.0%" in list(shown.columns[3].cells)
-    picture = Image.open(io.BytesIO(draw_detection(found)))
+    picture = Image.open(io.BytesIO(draw_novelty(found)))
     assert picture.size == (1536, 576)
 
 

@@ -36,9 +36,10 @@ from vma.evaluation import (
     samples,
 )
 from vma.evaluation.classification import trial_draw
-from vma.evaluation.images import pack, unpack
+from vma.evaluation.images import pack
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.statistics import area_under_curve, mean_of, wilson
+from vma.plotting.embedding import unpack
 from vma.runs.settings import EpisodeSettings, TrainSettings
 
 

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 import tyro
 from PIL import Image
 
@@ -14,7 +13,6 @@ from tests.use.makers import drawings, trained
 from vma.commands.fewshot import explain, export, imagine, info, recognise, score
 from vma.errors import InputError
 from vma.fewshot import load
-from vma.fewshot.figures import best_blocks, rows_of, shorten
 from vma.fewshot.labels import as_label
 
 SIZE = (9, 8)
@@ -133,15 +131,3 @@ def test_pictures_of_awkward_memories(place: Path) -> None:
     for some in (memory, memory.forget(range(1, 50)), memory.relabel(range(50), "字")):
         assert imagined_png(some, some.imagine(20, seed=0)).startswith(b"\x89PNG")
         assert explained_png(some, some.explain(drawings(1, SIZE), samples=2)).startswith(b"\x89PNG")
-
-
-def test_the_layout_of_what_was_imagined() -> None:
-    rows = rows_of([5, 2, 5] + [2] * 9, list(torch.zeros(12, *SIZE)))
-    assert [(row.item, row.first, len(row.samples)) for row in rows] == [
-        (2, True, 8),
-        (2, False, 2),
-        (5, True, 2),
-    ]
-    assert best_blocks(1, 12.0) == 1
-    assert best_blocks(60, 4.0) > 2
-    assert len(shorten("x" * 99)) <= 28

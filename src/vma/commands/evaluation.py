@@ -40,8 +40,8 @@ QUESTIONS: dict[str, tuple[Any, Callable[[TrainedRun, Any], Evaluation], str]] =
     "samples": (SamplesOptions, samples, "samples from p(x|M) by item or class (Figures 2B, 4A)"),
 }  # fmt: skip
 FIGURES = {  # who draws the picture of an answer: imported only then, since plotting takes a second to import
-    "calibration": "vma.evaluation.reliability:draw_reliability",
-    "novelty": "vma.evaluation.detection:draw_detection",
+    "calibration": "vma.evaluation.figures:draw_calibration",
+    "novelty": "vma.evaluation.figures:draw_novelty",
 }
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from vma.evaluation.episodes import NllOptions
+from vma.plotting.experiments.curves import controls_figure
 from vma.reproduce.experiment import Ask, Experiment, Needed, Scale
-from vma.reproduce.figures.curves import controls_figure
 from vma.reproduce.questions import comparison, curve
 from vma.reproduce.rows import Answers, Row, row
 from vma.runs.settings import TrainSettings

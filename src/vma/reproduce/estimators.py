@@ -7,8 +7,8 @@ from typing import Any
 from vma.errors import InputError
 from vma.estimators import ESTIMATORS
 from vma.evaluation.episodes import NllOptions
+from vma.plotting.experiments.curves import estimators_figure
 from vma.reproduce.experiment import Ask, Experiment, Needed, Scale
-from vma.reproduce.figures.curves import estimators_figure
 from vma.reproduce.questions import comparison, curve
 from vma.reproduce.rows import Answer, Answers, Row, row
 from vma.runs.settings import SleepSettings, TrainSettings

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from matplotlib.figure import Figure
 
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.trained_run import TrainedRun, open_run
+from vma.plotting.style import Figure
 from vma.reproduce.rows import Answers, Row
 from vma.runs.folder import Run
 from vma.runs.settings import TrainSettings

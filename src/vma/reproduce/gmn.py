@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from matplotlib.figure import Figure
-
+from vma.plotting.experiments.tables import table_figure
+from vma.plotting.style import Figure
 from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
-from vma.reproduce.figures.tables import table_figure
 from vma.reproduce.rows import Answers, Row, row
 from vma.reproduce.table_cells import TableOptions, table
 

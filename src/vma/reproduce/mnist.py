@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 from vma.evaluation.episodes import NllOptions, nll
 from vma.evaluation.samples import SamplesOptions, samples
 from vma.evaluation.statistics import mean_of
+from vma.plotting.experiments.curves import recall_figure
+from vma.plotting.experiments.grids import learned_memory_figure
 from vma.reproduce.experiment import EVERYTHING, Ask, Experiment, Needed, Scale, ask
-from vma.reproduce.figures.curves import recall_figure
-from vma.reproduce.figures.grids import learned_memory_figure
 from vma.reproduce.questions import curve
 from vma.reproduce.rows import NO_NUMBER, Answer, Answers, Row, row
 from vma.runs.settings import TrainSettings

@@ -4,11 +4,11 @@ from vma.evaluation.classification import ClassifyOptions, classify
 from vma.evaluation.episodes import NllOptions, nll
 from vma.evaluation.posterior import PosteriorOptions, posterior
 from vma.evaluation.samples import SamplesOptions, samples
+from vma.plotting.experiments.bars import PAPER_ACCURACY, breakdown_figure, classification_figure
+from vma.plotting.experiments.curves import one_shot_figure
+from vma.plotting.experiments.grids import one_shot_samples
+from vma.plotting.experiments.posterior import posterior_figure
 from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
-from vma.reproduce.figures.bars import PAPER_ACCURACY, breakdown_figure, classification_figure
-from vma.reproduce.figures.curves import one_shot_figure
-from vma.reproduce.figures.grids import one_shot_samples
-from vma.reproduce.figures.posterior import posterior_figure
 from vma.reproduce.questions import curve
 from vma.reproduce.rows import NO_NUMBER, Answers, Row, row
 

@@ -4,8 +4,8 @@ import math
 
 from vma.evaluation.episodes import NllOptions, nll
 from vma.evaluation.samples import SamplesOptions, samples
+from vma.plotting.experiments.grids import omniglot28_figure
 from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
-from vma.reproduce.figures.grids import omniglot28_figure
 from vma.reproduce.questions import curve
 from vma.reproduce.rows import NO_NUMBER, Answers, Row, row
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 
 from vma.errors import InputError
 from vma.files import write_atomically
-from vma.report.page import data_uri
+from vma.plotting.embedding import data_uri
 from vma.reproduce.pipeline import read_collection
 from vma.reproduce.registry import EXPERIMENTS
 from vma.reproduce.rows import Row, circumstances, shown, training

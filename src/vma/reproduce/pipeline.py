@@ -17,7 +17,7 @@ from vma.errors import InputError
 from vma.evaluation.results import answer
 from vma.evaluation.resumable import Evaluation, progress
 from vma.files import write_atomically
-from vma.report.pictures import png
+from vma.plotting.style import png
 from vma.reproduce.experiment import Ask, Experiment, Laboratory, Scale
 from vma.reproduce.rows import Answer, Answers
 from vma.reproduce.training import Place, chosen, minutes_each, obtain_run

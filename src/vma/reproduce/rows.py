@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vma.plotting.wording import length, minus
+
 Answer = dict[str, Any]
 Answers = Mapping[str, Answer]
 
@@ -130,23 +132,12 @@ def shown(each: Row) -> str:
     return minus(f"{each.value:.{digits}f}{error} {each.unit}".strip())
 
 
-def thousands(number: int) -> str:
-    """E.g. `12 345`."""
-    return f"{number:,}".replace(",", " ")
-
-
 def training(each: Row) -> str:
     """What the run was, e.g. `6 000 updates, 32 maps, 1.03 h`; nothing where no run is behind the number."""
     if not each.updates:
         return ""
     maps = f", {each.maps} maps" if each.maps else ""
     return f"{length(each.updates, each.sleep_updates)}{maps}, {each.hours:.2f} h"
-
-
-def length(updates: int, asleep: int = 0) -> str:
-    """E.g. `10 000 updates`, or `10 000 updates and 3 333 asleep`."""
-    sleep = f" and {thousands(asleep)} asleep" if asleep else ""
-    return f"{thousands(updates)} updates{sleep}"
 
 
 def circumstances(each: Row) -> str:
@@ -158,8 +149,3 @@ def circumstances(each: Row) -> str:
         each.data,
     ]
     return ", ".join(part for part in parts if part)
-
-
-def minus(text: str) -> str:
-    """The text with the sign for minus instead of a hyphen, before digits only."""
-    return text.replace("-", "−")

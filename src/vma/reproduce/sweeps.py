@@ -3,8 +3,8 @@
 import math
 
 from vma.evaluation.sweeps import ClassesOptions, ShotsOptions, classes_sweep, shots_sweep
+from vma.plotting.experiments.sweeps import classes_figure, shots_figure
 from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
-from vma.reproduce.figures.sweeps import classes_figure, shots_figure
 from vma.reproduce.rows import NO_NUMBER, Answer, Answers, Row, row
 
 CLASSES = (1, 2, 4, 8, 16, 32, 64, 0)

@@ -216,12 +216,13 @@ class Trainer:
         """Write pictures: learning curves, and samples beside the memory they were drawn from."""
         if not self.here.is_first or not self.settings.picture_minutes:
             return
-        from vma.report.pictures import learning_curves  # here, as matplotlib takes a second to import
-        from vma.training.pictures import samples
+        from vma.plotting.grids import samples_png  # here, as matplotlib takes a second to import
+        from vma.plotting.learning import learning_curves
+        from vma.training.pictures import draw_samples
 
         episode = self.episodes.valid.episode(0)
-        drawn = samples(self.phase.average.model, episode, self.here.device)
-        write_atomically(self.run.folder / "samples.png", drawn)
+        drawn = draw_samples(self.phase.average.model, episode, self.here.device)
+        write_atomically(self.run.folder / "samples.png", samples_png(drawn))
         if rows := self.run.metrics():
             write_atomically(self.run.folder / "curves.png", learning_curves(rows))
 

@@ -1,4 +1,4 @@
-"""A picture of a run in progress: samples beside what they were drawn from."""
+"""What a run in progress draws: samples, beside the memory items that they were drawn from."""
 
 import numpy as np
 import torch
@@ -7,27 +7,24 @@ from jaxtyping import Float
 from vma.data.episodes import Episode
 from vma.memory import Memory
 from vma.model import GenerativeModel, Samples
-from vma.report.pictures import grid_figure, png
+from vma.plotting.grids import SampleRows
 from vma.training.episodes import for_model
 
 ROWS, COLUMNS = 8, 10
-GREY, BLUE = "#8a8f98", "#2f6fb5"
 
 
 @torch.no_grad()
-def samples(model: GenerativeModel, episode: Episode, device: torch.device) -> bytes:
+def draw_samples(model: GenerativeModel, episode: Episode, device: torch.device) -> SampleRows:
     """A row for each of eight memory items, with samples from it; or samples alone where there is no raw memory."""
     _, memory = for_model(episode, device)
     source = torch.Generator(device).manual_seed(0)
-    if isinstance(memory, Memory) and model.has_addresses:
-        spread = torch.linspace(0, len(memory) - 1, ROWS, device=device).long()
-        drawn = model.sample(memory, addresses=spread.repeat_interleave(COLUMNS), generator=source)
-        items = memory.items[spread].unsqueeze(1).cpu().numpy()
-        return png(grid_figure([items, grid_of(drawn)], ["memory", "samples of p(x|m)"], [GREY, BLUE]))
-    drawn = model.sample(memory, ROWS * COLUMNS, generator=source)
-    return png(grid_figure([grid_of(drawn)], ["samples of p(x|M)"], [BLUE]))
+    if not isinstance(memory, Memory) or not model.has_addresses:
+        return SampleRows(in_rows(model.sample(memory, ROWS * COLUMNS, generator=source)))
+    spread = torch.linspace(0, len(memory) - 1, ROWS, device=device).long()
+    drawn = model.sample(memory, addresses=spread.repeat_interleave(COLUMNS), generator=source)
+    return SampleRows(in_rows(drawn), memory.items[spread].unsqueeze(1).cpu().numpy())
 
 
-def grid_of(drawn: Samples) -> Float[np.ndarray, "rows columns *image"]:
+def in_rows(drawn: Samples) -> Float[np.ndarray, "rows columns *image"]:
     """The samples as a figure shows them, in rows."""
     return drawn.shown.float().cpu().unflatten(0, (ROWS, COLUMNS)).numpy()

@@ -10,6 +10,7 @@ from vma.data import load_dataset
 from vma.errors import InputError
 from vma.files import write_atomically
 from vma.model import VMA
+from vma.quickstart.measure import Training, measure
 from vma.runs.checkpoint import read_progress
 from vma.runs.folder import Run, default_root
 from vma.runs.presets import PRESETS
@@ -67,7 +68,8 @@ def as_vae(settings: TrainSettings, updates: int) -> TrainSettings:
 
 def report(folder: Path, with_memory: Run, without: Run, command: str) -> None:
     """Measure both models on unseen classes, and write report.html and findings.json."""
-    from vma.report import Training, draw_pictures, measure, summary, write_report
+    from vma.quickstart.page import summary, write_report  # here, since plotting takes a second to import
+    from vma.quickstart.pictures import draw_pictures
 
     unseen, seen = load_dataset("glyphs", "test"), load_dataset("glyphs", "train")
     ours, theirs = (read_progress(run.checkpoint_file) for run in (with_memory, without))

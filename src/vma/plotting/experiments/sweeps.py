@@ -3,9 +3,18 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vma.report.pictures import AMBER, BLUE, INK, TEAL, new_figure
-from vma.reproduce.figures.style import COLOURS, MODELS, SERIES, after, label, series, sign
-from vma.reproduce.rows import Answer, Answers
+from vma.plotting.experiments.style import (
+    COLOURS,
+    MODELS,
+    SERIES,
+    Answer,
+    Answers,
+    after,
+    label,
+    series,
+    sign,
+)
+from vma.plotting.style import AMBER, BLUE, INK, TEAL, new_figure
 
 LINES = {"vma": TEAL, "vma 16": BLUE, "soft": AMBER}
 CLASSES = "classes in memory, C"

@@ -6,8 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vma.evaluation.novelty import LEVELS, MEASURES
-from vma.report.pictures import AMBER, BLUE, GREY, INK, LINE, TEAL, dress, new_figure, png
+from vma.plotting.style import AMBER, BLUE, GREY, INK, LINE, TEAL, dress, new_figure, png
 
 COLOURS = {
     "joined": INK,
@@ -19,13 +18,18 @@ COLOURS = {
 }
 
 
-def draw_detection(found: dict[str, Any]) -> bytes:
-    """Three panels: how far apart known and new are, what is found at each share of false alarms, the promise."""
+def novelty_png(found: dict[str, Any], measures: dict[str, str]) -> bytes:
+    """Three panels: how far apart known and new are, what is found at each share of false alarms, the promise.
+
+    Args:
+        found: The saved answer.
+        measures: What each measure of the answer is called, the first one drawn in front.
+    """
     figure, results = new_figure(9.6, 3.6), found["results"]
     left, middle, right = figure.subplots(1, 3, gridspec_kw={"width_ratios": (1.25, 1, 1)})
     figure.subplots_adjust(left=0.012, right=0.98, top=0.91, bottom=0.245, wspace=0.2)
     draw_apart(left, results, found["level"])
-    draw_curves(middle, results)
+    draw_curves(middle, results, measures)
     draw_promise(right, results, found["level"])
     sign(figure, found)
     return png(figure)
@@ -41,6 +45,12 @@ def draw_apart(axes: Axes, results: dict[str, Any], level: float) -> None:
     dress(axes, "How unusual an image is for its memory")
     axes.set(ylim=(0, axes.get_ylim()[1] * 1.3), xlim=(edges[0], edges[-1]), yticks=[])
     axes.axvline(results["limit"], color=INK, linewidth=1)
+    write_shares(axes, results)
+    label(axes, f"three measures, joined; at the line, p = {100 * level:.0f} %")
+
+
+def write_shares(axes: Axes, results: dict[str, Any]) -> None:
+    """Beside the threshold, which shares of the known and of the new targets lie beyond it."""
     said = [("→ called novel, of images", INK)]
     for words, key, colour in (
         ("of classes in memory", "false_alarms", TEAL),
@@ -50,15 +60,15 @@ def draw_apart(axes: Axes, results: dict[str, Any], level: float) -> None:
     for line, (words, colour) in enumerate(said):
         axes.annotate(words, (results["limit"], 1), (5, -5 - 13 * line), xycoords=("data", "axes fraction"),
                       textcoords="offset points", va="top", fontsize=8, color=colour, weight="bold")  # fmt: skip
-    label(axes, f"three measures, joined; at the line, p = {100 * level:.0f} %")
 
 
-def draw_curves(axes: Axes, results: dict[str, Any]) -> None:
+def draw_curves(axes: Axes, results: dict[str, Any], measures: dict[str, str]) -> None:
     """Share of new targets found over the share of false alarms, for each measure, with the area under it."""
-    for name, text in reversed(MEASURES.items()):
+    for name, text in reversed(measures.items()):
         words = f"{results['areas'][name]['value']:.3f}  {text}"
-        width = 2.2 if name == "joined" else 1.1
-        axes.plot(LEVELS, results["curves"][name], color=COLOURS[name], linewidth=width, label=words)
+        width, heights = 2.2 if name == "joined" else 1.1, results["curves"][name]
+        levels = np.arange(len(heights)) / (len(heights) - 1)  # of false alarms, from none to all
+        axes.plot(levels, heights, color=COLOURS[name], linewidth=width, label=words)
     axes.plot([0, 1], [0, 1], color=LINE, linewidth=1, linestyle=(0, (4, 3)))
     axes.plot(results["false_alarms"]["value"], results["found"]["value"], "o", color=INK, markersize=6,
               markeredgecolor="white")  # fmt: skip

@@ -8,11 +8,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vma.evaluation.images import unpack
-from vma.report.pictures import AMBER, GREY, INK, LINE, TEAL, grid_figure, new_figure, place_image
-from vma.reproduce.figures.curves import draw_level, draw_parts
-from vma.reproduce.figures.style import by_updates, error_of, label, sign
-from vma.reproduce.rows import Answers
+from vma.plotting.embedding import unpack
+from vma.plotting.experiments.curves import draw_level, draw_parts
+from vma.plotting.experiments.style import Answers, by_updates, error_of, label, sign
+from vma.plotting.grids import grid_figure, place_image
+from vma.plotting.style import AMBER, GREY, INK, LINE, TEAL, new_figure
 
 PAPER_KL, PAPER_SPREAD = 2.5, 0.3
 

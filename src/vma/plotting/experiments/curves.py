@@ -6,9 +6,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vma.report.pictures import AMBER, BLUE, INK, TEAL, new_figure
-from vma.reproduce.figures.style import SERIES, by_updates, error_of, label, metric, sign
-from vma.reproduce.rows import Answer, Answers
+from vma.plotting.experiments.style import SERIES, Answer, Answers, by_updates, error_of, label, metric, sign
+from vma.plotting.style import AMBER, BLUE, INK, TEAL, new_figure
+from vma.plotting.wording import minus
 
 PARTS = (
     ("nll", TEAL, "NLL bound"),
@@ -83,7 +83,7 @@ def draw_models(axes: Axes, answer: Answer) -> None:
             found["nll"]["value"], place, xerr=error_of(found["nll"]), color=colour, marker="o", capsize=3
         )
         above = found["above_first"]
-        gap = f"{above['value']:+.2f} ± {error_of(above):.2f}".replace("-", "−") if place else "reference"
+        gap = minus(f"{above['value']:+.2f} ± {error_of(above):.2f}") if place else "reference"
         axes.annotate(f"{key}: {gap}", (found["nll"]["value"], place), (0, 8), textcoords="offset points",
                       ha="center", fontsize=8, color=colour)  # fmt: skip
     axes.margins(x=0.35)

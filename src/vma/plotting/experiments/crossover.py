@@ -3,9 +3,8 @@
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from vma.report.pictures import AMBER, GREY, TEAL, new_figure
-from vma.reproduce.figures.style import label
-from vma.reproduce.rows import Answers
+from vma.plotting.experiments.style import Answers, label
+from vma.plotting.style import AMBER, GREY, TEAL, new_figure
 
 NAMES = {
     "vma": ("VMA, K = 4", TEAL, "-"),

@@ -5,9 +5,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vma.report.pictures import AMBER, BLUE, INK, TEAL, new_figure
-from vma.reproduce.figures.style import PAPER_MARK, error_of, label, sign
-from vma.reproduce.rows import Answers
+from vma.plotting.experiments.style import PAPER_MARK, Answers, error_of, label, sign
+from vma.plotting.style import AMBER, BLUE, INK, TEAL, new_figure
 
 PANELS = (
     ("kl_a", BLUE, "KL(q(a|x) ‖ p(a))", (2.0, 4.5)),

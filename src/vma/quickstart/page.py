@@ -1,6 +1,5 @@
 """The report as one HTML file that needs nothing else, and as a few lines for a terminal."""
 
-import base64
 import math
 from dataclasses import dataclass
 from importlib.resources import files
@@ -10,8 +9,9 @@ from jinja2 import Environment, StrictUndefined
 
 from vma.evaluation.statistics import Mean
 from vma.files import write_atomically
-from vma.report.measure import Findings
-from vma.report.pictures import Pictures
+from vma.plotting.embedding import data_uri
+from vma.quickstart.measure import Findings
+from vma.quickstart.pictures import Pictures
 
 CLEAR = 2.0  # standard errors that make a difference clear
 UNUSED = 0.5  # nats below which a latent variable is called hardly used
@@ -47,7 +47,7 @@ def render(findings: Findings, pictures: Pictures, command: str) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"nats": nats, "percent": percent, "minutes": minutes, "thousands": thousands}
-    source = files("vma.report").joinpath("template.html").read_text(encoding="utf-8")
+    source = files("vma.quickstart").joinpath("template.html").read_text(encoding="utf-8")
     return environment.from_string(source).render(
         f=findings,
         say=sentences(findings),
@@ -58,11 +58,6 @@ def render(findings: Findings, pictures: Pictures, command: str) -> str:
         bits_per_pixel=findings.nll_vma.value / findings.pixels / math.log(2),
         command=command,
     )
-
-
-def data_uri(png: bytes) -> str:
-    """The picture as an address that holds it."""
-    return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
 def bars(findings: Findings) -> dict[str, float]:

@@ -6,9 +6,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vma.report.pictures import AMBER, GREY, INK, LINE, TEAL, new_figure
-from vma.reproduce.figures.style import MODELS, error_of, sign
-from vma.reproduce.rows import Answers
+from vma.plotting.experiments.style import MODELS, Answers, error_of, sign
+from vma.plotting.style import AMBER, GREY, INK, LINE, TEAL, new_figure
 
 PANELS = (
     ("disjoint", "per-class", "target never in M, t images of each class (as in the paper's VMA rows)"),

@@ -1,65 +1,73 @@
 """The reliability diagram: what was said, and how often it came true."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vma.evaluation.calibration import BINS
-from vma.evaluation.statistics import wilson
-from vma.fewshot.recognition import DEFAULT
-from vma.report.pictures import AMBER, GREY, INK, TEAL, dress, new_figure, png
+from vma.plotting.style import AMBER, GREY, INK, TEAL, dress, new_figure, png
 
 LARGEST = 300  # area of the dot of a bin that holds all trials
 SMALLEST = 5
 
 
-def draw_reliability(found: dict[str, Any]) -> bytes:
-    """A panel for each rule: how often it was right, over how sure it was."""
-    tasks, names = found["results"]["tasks"], found["rules"]
-    figure = new_figure(max(5.4, 0.75 + 2.5 * len(names)), 3.6)
-    panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+@dataclass(frozen=True)
+class Dot:
+    """Forecasts of about the same probability.
+
+    Attributes:
+        trials: How many there are.
+        probability: Their mean probability.
+        right: The share of them that was right.
+        low: Lower end of its 95 % interval.
+        high: Upper end.
+    """
+
+    trials: int
+    probability: float
+    right: float
+    low: float
+    high: float
+
+
+def reliability_png(found: dict[str, Any], dots: Mapping[str, Sequence[Dot]], default: str) -> bytes:
+    """A panel for each rule: how often it was right, over how sure it was.
+
+    Args:
+        found: The saved answer.
+        dots: The forecasts of each rule over all tasks, by probability.
+        default: The rule that is used unless another is asked for.
+    """
+    figure = new_figure(max(5.4, 0.75 + 2.5 * len(dots)), 3.6)
+    panels = figure.subplots(1, len(dots), sharey=True, squeeze=False)[0]
     figure.subplots_adjust(left=0.7 / figure.get_figwidth(), right=0.985, top=0.92, bottom=0.24, wspace=0.12)
-    for axes, name in zip(panels, names, strict=True):
-        draw_rule(axes, name, tasks)
+    for axes, (name, own) in zip(panels, dots.items(), strict=True):
+        dress(axes, f"{name} (default)" if name == default else name)
+        draw_dots(axes, own, TEAL if name == default else AMBER)
+        write_errors(axes, name, found["results"]["tasks"])
     panels[0].set_ylabel("share that was right", fontsize=8.5, color=GREY)
     sign(figure, found)
     return png(figure)
 
 
-def draw_rule(axes: Axes, name: str, tasks: Sequence[dict[str, Any]]) -> None:
+def draw_dots(axes: Axes, dots: Sequence[Dot], colour: str) -> None:
     """All tasks of one rule together: a dot for each bin, as large as it is full, with its 95 % interval."""
-    colour = TEAL if name == DEFAULT else AMBER
-    dress(axes, f"{name} (default)" if name == DEFAULT else name)
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
-    merged = merge([task["rules"][name]["reliability"] for task in tasks])
-    total = sum(trials for trials, _, _ in merged)
-    for trials, probability, right in merged:
-        share = wilson(right, trials)
+    total = sum(dot.trials for dot in dots)
+    for dot in dots:
         axes.plot(
-            [probability] * 2, [share.low, share.high], color=colour, linewidth=1.1, alpha=0.6, zorder=2
+            [dot.probability] * 2, [dot.low, dot.high], color=colour, linewidth=1.1, alpha=0.6, zorder=2
         )
-        area = max(SMALLEST, LARGEST * trials / total)
+        area = max(SMALLEST, LARGEST * dot.trials / total)
         axes.scatter(
-            probability, share.value, s=area, color=colour, edgecolor="white", linewidth=0.6, zorder=3
+            dot.probability, dot.right, s=area, color=colour, edgecolor="white", linewidth=0.6, zorder=3
         )
     axes.set(xlim=(-0.03, 1.06), ylim=(-0.03, 1.06), aspect="equal")
     axes.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
     axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
     axes.set_xlabel("probability that was given", fontsize=8.5, color=GREY)
-    write_errors(axes, name, tasks)
-
-
-def merge(tasks: Sequence[Sequence[dict[str, Any]]]) -> list[tuple[int, float, int]]:
-    """Trials, mean probability and number of right answers of each bin, over all tasks."""
-    sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    for own in (each for bins in tasks for each in bins):
-        total = sums[min(int(own["probability"] * BINS), BINS - 1)]
-        for place, value in enumerate((1.0, own["probability"], own["right"])):
-            total[place] += own["trials"] * value
-    return [(round(n), p / n, round(right)) for n, p, right in (sums[place] for place in sorted(sums))]
 
 
 def write_errors(axes: Axes, name: str, tasks: Sequence[dict[str, Any]]) -> None:

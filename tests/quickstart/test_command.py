@@ -8,21 +8,23 @@ from pathlib import Path
 import pytest
 import torch
 
-import vma.quickstart
-import vma.report
 from vma import InputError
 from vma.cli import run
+from vma.quickstart.command import small_settings
+from vma.quickstart.measure import measure
 from vma.runs.settings import TrainSettings
 
 
-def twenty_updates(seed: int, real=vma.quickstart.small_settings) -> TrainSettings:
+def twenty_updates(seed: int, real=small_settings) -> TrainSettings:
     settings = real(seed)
     return replace(settings, model=replace(settings.model, maps=8), updates=20)
 
 
 def test_an_interrupted_quickstart_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("vma.quickstart.train", lambda settings, run: asked.append(run) is not None)
+    monkeypatch.setattr(
+        "vma.quickstart.command.train_run", lambda settings, run: asked.append(run) is not None
+    )
     run(["quickstart", "--folder", str(tmp_path)])
     assert len(asked) == 1
 
@@ -40,9 +42,9 @@ def test_quickstart_trains_measures_and_writes_a_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.set_default_dtype(torch.float32)
-    brief = partial(vma.report.measure, episodes=2, samples=2, trials=10)
-    monkeypatch.setattr(vma.report, "measure", brief)
-    monkeypatch.setattr(vma.quickstart, "small_settings", twenty_updates)
+    brief = partial(measure, episodes=2, samples=2, trials=10)
+    monkeypatch.setattr("vma.quickstart.command.measure", brief)
+    monkeypatch.setattr("vma.quickstart.command.small_settings", twenty_updates)
     run(["quickstart", "--minutes", "60", "--folder", str(tmp_path / "first")])
     printed = capsys.readouterr().out
     assert "5-way 1-shot" in printed

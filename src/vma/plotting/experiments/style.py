@@ -1,4 +1,4 @@
-"""What all figures share: labelled axes, error bars, the paper's marks, and a line that says what was run."""
+"""What the figures of experiments share: labelled axes, error bars, the paper's marks, and what was run."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vma.report.pictures import AMBER, BLUE, GREY, INK, TEAL, dress
-from vma.reproduce.rows import Answer, Answers, length, thousands
+from vma.plotting.style import AMBER, BLUE, GREY, INK, TEAL, dress
+from vma.plotting.wording import length, thousands
+
+Answer = dict[str, Any]  # as its JSON has it
+Answers = Mapping[str, Answer]
 
 MODELS = {"vma": "VMA", "vae": "VAE, no memory", "soft-attention": "soft attention", "gmn": "GMN"}
 COLOURS = {"vma": TEAL, "vae": GREY, "soft-attention": AMBER, "gmn": BLUE}

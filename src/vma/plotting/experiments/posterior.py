@@ -6,20 +6,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vma.evaluation.images import unpack
-from vma.report.pictures import (
-    GREY,
-    INK,
-    TINT,
-    Lookup,
-    colour_of,
-    draw_top,
-    dress_bars,
-    new_figure,
-    place_image,
-)
-from vma.reproduce.figures.style import sign
-from vma.reproduce.rows import Answers
+from vma.plotting.embedding import unpack
+from vma.plotting.experiments.style import Answers, sign
+from vma.plotting.grids import place_image
+from vma.plotting.lookups import Lookup, draw_top
+from vma.plotting.style import GREY, INK, TINT, colour_of, dress_bars, new_figure
+from vma.plotting.wording import minus
 
 WANTED = (("found", 2), ("mistaken", 1), ("absent", 1))
 TITLES = {"found": "found", "mistaken": "mistaken for another class", "absent": "its class is not in memory"}
@@ -87,6 +79,6 @@ def draw_histogram(axes: Axes, found: Lookup, labels: np.ndarray, ceiling: float
     axes.set(xlim=(-0.6, len(labels) - 0.4), ylim=(0, ceiling), xticks=[])
     axes.set_ylabel("q(a|x)", fontsize=7.5, color=GREY, labelpad=4)
     axes.set_title(found.title, loc="left", fontsize=8.5, color=INK, weight="bold", pad=4)
-    bound = f"log p(x|M) ≈ {found.log_likelihood:.1f}".replace("-", "−")
+    bound = minus(f"log p(x|M) ≈ {found.log_likelihood:.1f}")
     axes.set_title(bound, loc="right", fontsize=8, color=GREY, pad=4)
     dress_bars(axes)

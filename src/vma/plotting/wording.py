@@ -1,0 +1,32 @@
+"""Numbers and names as a figure writes them."""
+
+LONGEST = 28  # characters of a name
+
+
+def percent(share: float) -> str:
+    """E.g. `31 %`, `0.4 %` or `<0.1 %`."""
+    if share < 0.0005:
+        return "<0.1 %"
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
+
+
+def thousands(number: int) -> str:
+    """E.g. `12 345`."""
+    return f"{number:,}".replace(",", " ")
+
+
+def length(updates: int, asleep: int = 0) -> str:
+    """E.g. `10 000 updates`, or `10 000 updates and 3 333 asleep`."""
+    sleep = f" and {thousands(asleep)} asleep" if asleep else ""
+    return f"{thousands(updates)} updates{sleep}"
+
+
+def minus(text: str) -> str:
+    """The text with the sign for minus instead of a hyphen; for numbers, not for words."""
+    return text.replace("-", "−")
+
+
+def shorten(name: str, most: int = LONGEST) -> str:
+    """A name that fits, its middle left out; drawn as it is, with no markup read into it."""
+    plain = name.replace("$", r"\$")
+    return plain if len(plain) <= most else f"{plain[: most // 2]}…{plain[-(most // 2 - 1) :]}"
