@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from vma.addressing import AddressDistribution
 from vma.baselines.published import Cell, key_network
-from vma.networks.initialisation import linear
+from vma.networks.features import linear
 from vma.networks.mlp import perceptron
 from vma.similarity import Similarity
 

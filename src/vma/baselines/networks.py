@@ -18,8 +18,7 @@ from vma.networks.convolutional import (
     scales,
     upwards,
 )
-from vma.networks.features import Output
-from vma.networks.initialisation import fill_bias, linear
+from vma.networks.features import Output, fill_bias, linear
 from vma.networks.layers import Finish, convolution
 from vma.networks.mlp import MLPItemDecoder, perceptron
 

@@ -8,8 +8,7 @@ from torch.nn.functional import softplus
 from vma.config import ModelConfig
 from vma.latents import full_precision
 from vma.likelihoods.likelihood import Drawing, Features, Images, Likelihood
-from vma.networks.features import Output
-from vma.networks.initialisation import log_odds
+from vma.networks.features import Output, log_odds
 
 
 class Bernoulli(Likelihood):

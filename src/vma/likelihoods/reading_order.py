@@ -19,8 +19,7 @@ from vma.latents import full_precision
 from vma.likelihoods.bernoulli import bernoulli_log_prob
 from vma.likelihoods.likelihood import Drawing, Features, Images, Likelihood
 from vma.likelihoods.wavefront import Wavefront
-from vma.networks.features import Output
-from vma.networks.initialisation import fill_bias, he_, linear, log_odds
+from vma.networks.features import Output, fill_bias, he_, linear, log_odds
 from vma.networks.layers import start
 
 COLDEST = 1e-3  # temperature, below which a pixel is what is more probable

@@ -8,8 +8,7 @@ from vma.config import ModelConfig
 from vma.kernels import one_pass
 from vma.kernels.compiled import applies
 from vma.kernels.maps import Maps, Outputs, Rows, as_maps, as_rows, planes
-from vma.networks.features import ItemFeatures, Output, add_half
-from vma.networks.initialisation import fill_bias, linear
+from vma.networks.features import ItemFeatures, Output, add_half, fill_bias, linear
 from vma.networks.layers import Finish, ToOneMap, convolution, transposed
 
 # The last layers of the Gaussian heads start small: q(z|m,x) and p(z|m) begin near a standard normal.

@@ -15,7 +15,7 @@ from torch.nn import functional
 from vma.kernels.maps import TAPS, Image, Maps, as_maps, as_rows
 from vma.kernels.winograd import Same
 from vma.latents import full_precision
-from vma.networks.initialisation import he_
+from vma.networks.features import he_
 
 VECTORS = 16  # maps: TAPS, rounded up to whole vectors of a processor
 

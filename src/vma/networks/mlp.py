@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from vma.config import ModelConfig
 from vma.kernels.maps import Outputs
-from vma.networks.features import ItemFeatures, Output, add_half
-from vma.networks.initialisation import fill_bias, linear
+from vma.networks.features import ItemFeatures, Output, add_half, fill_bias, linear
 
 # The last layers of the Gaussian heads start small: q(z|m,x) and p(z|m) begin near a standard normal.
 HEAD_SCALE = 0.1

@@ -8,7 +8,7 @@ import torch
 
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.resumable import Row as PartRow
-from vma.plotting.experiments.crossover import crossover_figure
+from vma.plotting.experiments.curves import crossover_figure
 from vma.reproduce.experiment import Ask, Experiment, Scale
 from vma.reproduce.rows import Answer, Answers, Row, row
 from vma.reproduce.update_times import HARD, Clock, crossing_of, update_seconds

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vma.model import GenerativeModel
-from vma.networks.initialisation import Head
+from vma.networks.features import Head
 from vma.runs.settings import OptimiserSettings
 from vma.training.muon import Muon
 
