@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
+from scipy.stats import binomtest, mannwhitneyu
 from torch import Tensor
 
 
@@ -47,17 +48,16 @@ def mean_of(values: Sequence[float], groups: Sequence[Hashable] | None = None) -
     return Mean(float(tensor.mean()), math.sqrt(spread) / len(tensor))
 
 
-def wilson(successes: int, trials: int, z: float = 1.96) -> Share:
+def wilson(successes: int, trials: int) -> Share:
     """The share and Wilson's interval, which stays inside [0, 1] and has a width even at 0 and 1."""
-    p, spread = successes / trials, z * z / trials
-    centre, scale = (p + spread / 2) / (1 + spread), 1 / (1 + spread)
-    half = scale * math.sqrt(z * z * p * (1 - p) / trials + spread * spread / 4)
-    low, high = min(p, centre - half), max(p, centre + half)  # p is inside, but for rounding at 0 and 1
-    return Share(p, max(0.0, low), min(1.0, high), trials)
+    interval = binomtest(successes, trials).proportion_ci(method="wilson")
+    return Share(successes / trials, float(interval.low), float(interval.high), trials)
 
 
 def area_under_curve(lower: Sequence[float], higher: Sequence[float]) -> float:
-    """P(l < h) + ½ P(l = h) for l and h drawn from the two lists: the area under the ROC curve."""
-    low, high = (torch.tensor(values, dtype=torch.float64) for values in (lower, higher))
-    below, equal = low.unsqueeze(1) < high, low.unsqueeze(1) == high
-    return float((below.double() + 0.5 * equal.double()).mean())
+    """P(l < h) + ½ P(l = h) for l and h drawn from the two lists: the area under the ROC curve.
+
+    It is U / (n m) of Mann and Whitney's test.
+    """
+    found = mannwhitneyu(higher, lower, method="asymptotic")
+    return float(found.statistic) / (len(lower) * len(higher))

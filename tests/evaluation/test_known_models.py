@@ -10,7 +10,6 @@ import torch
 from tests.evaluation.perfect import CONFIG, Blind, Perfect, code, coded, trained
 from tests.oracles import (
     LEVEL,
-    SIGMAS,
     bits,
     chi_square_p_value,
     episode,
@@ -38,7 +37,6 @@ from vma.evaluation import (
 from vma.evaluation.classification import trial_draw
 from vma.evaluation.images import pack
 from vma.evaluation.resumable import Evaluation
-from vma.evaluation.statistics import area_under_curve, mean_of, wilson
 from vma.plotting.embedding import unpack
 from vma.runs.settings import EpisodeSettings, TrainSettings
 
@@ -144,38 +142,9 @@ def test_rows_of_a_learned_memory_share_their_item() -> None:
     assert np.abs(images[0] - images[1]).max() > 0
 
 
-def test_errors_of_dependent_values_are_those_of_their_groups() -> None:
-    """Over many samples of groups of unequal size, the error squared is the variance that the mean has."""
-    rng, found = np.random.default_rng(1), []
-    groups = np.repeat(np.arange(40), 1 + np.arange(40) % 5)
-    for _ in range(2000):
-        values = rng.normal(size=40)[groups] + 0.5 * rng.normal(size=len(groups))
-        found.append(mean_of(values.tolist(), groups.tolist()))
-    means, errors = np.array([f.value for f in found]), np.array([f.error for f in found])
-    ratio = (errors**2).mean() / means.var()
-    sizes = np.bincount(groups)
-    assert means.var() == pytest.approx(((sizes**2).sum() + 0.25 * len(groups)) / len(groups) ** 2, rel=0.15)
-    assert ratio == pytest.approx(1.0, abs=0.05 + SIGMAS * math.sqrt(2 / 2000))
-    assert errors[-1] > 1.4 * mean_of(values.tolist()).error
-
-
 def test_images_survive_json() -> None:
     images = bits(3, 5, 7)
     assert (unpack(pack(images)) == images.numpy()).all()
-
-
-def test_statistics() -> None:
-    assert area_under_curve([0.0, 1.0], [2.0, 3.0]) == 1.0
-    assert area_under_curve([0.0, 2.0], [1.0, 2.0]) == pytest.approx((1 + 1 + 0 + 0.5) / 4)
-    assert math.isnan(mean_of([3.0]).error)
-    assert mean_of([1.0, 3.0]).error == pytest.approx(1.0)
-    assert math.isnan(mean_of([1.0, 3.0], ["a", "a"]).error)
-    assert mean_of([1.0, 1.0, 3.0, 3.0], ["a", "a", "b", "b"]).error == pytest.approx(1.0)
-    rng = np.random.default_rng(0)
-    covered = sum(
-        wilson(int(k), 30).low <= 0.3 <= wilson(int(k), 30).high for k in rng.binomial(30, 0.3, 2000)
-    )
-    assert covered / 2000 > 0.95 - SIGMAS * math.sqrt(0.05 * 0.95 / 2000) - 0.01
 
 
 def alphabet_data(sizes: dict[str, int]) -> Dataset:
