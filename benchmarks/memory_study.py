@@ -28,7 +28,7 @@ from vma.runs.settings import TrainSettings
 from vma.training.episodes import datasets, open_episodes
 from vma.training.phases import Awake
 
-QUESTION = NllOptions(episodes=32, samples=50)
+OPTIONS = NllOptions(episodes=32, samples=50)
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ def start_at_mean_digit(model: VMA, data: Dataset) -> None:
 
 def measure(trained: TrainedRun) -> Row:
     """NLL, divergences, and how much of the memory is in use."""
-    asked = nll(trained, QUESTION)
-    found = asked.summary([asked.part(number) for number in range(QUESTION.episodes)])
+    asked = nll(trained, OPTIONS)
+    found = asked.summary([asked.part(number) for number in range(OPTIONS.episodes)])
     means = {name: found[name]["value"] for name in ("nll", "kl_a", "kl_z")}
     return {**means, **{name: found[name] for name in ("entropy_p_a", "items_in_use")}}
 
@@ -139,7 +139,7 @@ def main(options: Options) -> None:
     settings = {way: asdict(chosen.settings(options.updates, 0)) for way, chosen in WAYS.items()}
     said = {
         "data": "binarized-mnist, validation part",
-        "options": asdict(QUESTION),
+        "options": asdict(OPTIONS),
         "updates": options.updates,
         "ways": {way: asdict(chosen) for way, chosen in WAYS.items()},
     }

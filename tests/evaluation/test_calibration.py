@@ -103,7 +103,7 @@ def test_what_is_measured_is_what_recognise_says() -> None:
         assert said["milliseconds"] > 0
 
 
-def test_units_are_functions_of_their_number_and_cover_all_trials() -> None:
+def test_parts_are_functions_of_their_number_and_cover_all_trials() -> None:
     evaluation = asked()
     rows = rows_of(evaluation)
     assert without_time(evaluation.part(1)) == without_time(rows[1])
@@ -163,7 +163,7 @@ def test_an_answer_has_a_table_and_a_diagram() -> None:
         assert picture.width > picture.height > 300
 
 
-def test_questions_that_make_no_sense() -> None:
+def test_options_that_make_no_sense() -> None:
     with pytest.raises(InputError, match="Did you mean 'joined'"):
         asked(rules=("joint",))
     with pytest.raises(InputError, match="samples must be 1 or more"):

@@ -1,4 +1,4 @@
-"""Evaluations that are cut, shared out, or asked twice."""
+"""Evaluations that are cut, shared out, or made twice."""
 
 import json
 import os
@@ -12,8 +12,8 @@ import torch
 
 from tests.training.small import fit, small, tiny
 from vma import InputError
-from vma.commands.evaluation import QUESTIONS, evaluate_command, usage
-from vma.evaluation.results import answer, earlier
+from vma.commands.evaluation import EVALUATIONS, evaluate_command, usage
+from vma.evaluation.answers import answer, earlier
 from vma.evaluation.resumable import Evaluation, kept_rows
 from vma.runs.folder import Run
 from vma.runs.processes import Processes
@@ -69,7 +69,7 @@ def test_answers_are_added_and_never_overwritten(tmp_path: Path) -> None:
     assert earlier(tmp_path, counting([], parts=6)) is None
 
 
-def test_another_question_does_not_use_the_rows(tmp_path: Path) -> None:
+def test_another_evaluation_does_not_use_the_rows(tmp_path: Path) -> None:
     evaluation = counting([])
     with pytest.raises(KeyboardInterrupt):
         answer(counting([], fails_at=2), tmp_path, HERE)
@@ -103,16 +103,16 @@ BRIEF = {
 }
 
 
-@pytest.mark.parametrize("options", QUESTIONS)
-def test_every_question_can_be_asked_from_the_shell(
-    options: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", EVALUATIONS)
+def test_every_evaluation_can_be_made_from_the_shell(
+    name: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     torch.set_default_dtype(torch.float32)
-    evaluate_command([str(run.folder), options, *BRIEF[options], "--out", str(tmp_path), "--threads", here()])
+    evaluate_command([str(run.folder), name, *BRIEF[name], "--out", str(tmp_path), "--threads", here()])
     said = capsys.readouterr().out.split("The answer:")[1].split("Its figure:")[0]
     path = Path(said.replace("\n", "").strip())
     found = json.loads(path.read_text())
-    assert found["evaluation"] == options
+    assert found["evaluation"] == name
     assert found["model"]["updates"] == 3
     assert found["data"]["name"] == "glyphs"
     assert {"seed", "results", "command", "revision", "finished"} <= set(found)
@@ -133,13 +133,13 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("options", "arguments", "message"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_questions_that_make_no_sense(options: str, arguments: list[str], message: str, run: Run) -> None:
+@pytest.mark.parametrize(("name", "arguments", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_options_that_make_no_sense(name: str, arguments: list[str], message: str, run: Run) -> None:
     with pytest.raises(InputError, match=message):
-        evaluate_command([str(run.folder), options, *arguments, "--threads", here()])
+        evaluate_command([str(run.folder), name, *arguments, "--threads", here()])
 
 
-def test_shots_named_twice_are_asked_once(run: Run, tmp_path: Path) -> None:
+def test_shots_named_twice_are_measured_once(run: Run, tmp_path: Path) -> None:
     torch.set_default_dtype(torch.float32)
     few = ["--classes", "5", "--samples", "2", "--out", str(tmp_path), "--threads", here()]
     evaluate_command([str(run.folder), "shots", "--shots", "2", "2", "1", *few])

@@ -1,4 +1,4 @@
-"""`vma evaluate RUN QUESTION`."""
+"""`vma evaluate RUN EVALUATION`."""
 
 import pkgutil
 import shlex
@@ -14,12 +14,12 @@ from rich.console import Console
 
 from vma.checks import check_counts
 from vma.errors import unknown_name
+from vma.evaluation.answers import answer
 from vma.evaluation.calibration import CalibrationOptions, calibration
 from vma.evaluation.classification import ClassifyOptions, classify
 from vma.evaluation.episodes import NllOptions, nll
 from vma.evaluation.novelty import NoveltyOptions, novelty
 from vma.evaluation.posterior import PosteriorOptions, posterior
-from vma.evaluation.results import answer
 from vma.evaluation.resumable import Evaluation, progress
 from vma.evaluation.samples import SamplesOptions, samples
 from vma.evaluation.sweeps import ClassesOptions, ShotsOptions, classes_sweep, shots_sweep
@@ -29,7 +29,7 @@ from vma.files import write_atomically
 from vma.runs.folder import Run
 from vma.runs.processes import keep_memory, processes
 
-QUESTIONS: dict[str, tuple[Any, Callable[[TrainedRun, Any], Evaluation], str]] = {
+EVALUATIONS: dict[str, tuple[Any, Callable[[TrainedRun, Any], Evaluation], str]] = {
     "nll": (NllOptions, nll, "−log p(x|M), reconstruction, KL_a, KL_z; use of a learned memory"),
     "classes": (ClassesOptions, classes_sweep, "the same as classes are added to the memory (Figure 5A)"),
     "shots": (ShotsOptions, shots_sweep, "the same as items are added to every class (Figure 5B)"),
@@ -47,22 +47,22 @@ FIGURES = {  # who draws the picture of an answer: imported only then, since plo
 
 def usage() -> str:
     """The text of `vma evaluate --help`."""
-    rows = [f"  {name:<11} {about}" for name, (_, _, about) in QUESTIONS.items()]
-    head = "usage: vma evaluate RUN [QUESTION] [options]   RUN is the folder of a run; QUESTION is nll, or one of"
-    tail = "vma evaluate RUN QUESTION --help explains the options."
+    rows = [f"  {name:<11} {about}" for name, (_, _, about) in EVALUATIONS.items()]
+    head = "usage: vma evaluate RUN [EVALUATION] [options]   RUN is a run's folder, EVALUATION nll or one of"
+    tail = "vma evaluate RUN EVALUATION --help explains the options."
     several = "Several processes: torchrun --nproc-per-node N -m vma evaluate RUN ..."
     return "\n".join([head, *rows, "", tail, several])
 
 
-Question = TypeVar("Question")
+Chosen = TypeVar("Chosen")
 
 
 @dataclass(frozen=True)
-class Options(Generic[Question]):
+class Options(Generic[Chosen]):
     """Where and how to evaluate.
 
     Attributes:
-        question: What is asked.
+        chosen: What is measured, and how much of it.
         data: Folder with the data files; the default is VMA_DATA, then the cache, then a download.
         part: Part of the data.
         out: Folder for the answers; the default is the run's own `evaluations`.
@@ -70,7 +70,7 @@ class Options(Generic[Question]):
         threads: Threads of torch; 0 for torch's own choice.
     """
 
-    question: Annotated[Question, tyro.conf.arg(name="")]
+    chosen: Annotated[Chosen, tyro.conf.arg(name="")]
     data: Path | None = None
     part: str = "test"
     out: Path | None = None
@@ -85,25 +85,25 @@ def evaluate_command(arguments: Sequence[str]) -> None:
         return
     run, rest = Run(Path(arguments[0])), list(arguments[1:])
     name = rest.pop(0) if rest and not rest[0].startswith("-") else "nll"
-    if name not in QUESTIONS:
-        raise unknown_name("question", name, QUESTIONS)
-    kind, ask, _ = QUESTIONS[name]
+    if name not in EVALUATIONS:
+        raise unknown_name("evaluation", name, EVALUATIONS)
+    kind, evaluation, _ = EVALUATIONS[name]
     form: Any = Options[kind]  # type: ignore[valid-type]
     options = tyro.cli(form, default=Options(kind()), args=rest, prog=f"vma evaluate RUN {name}")
-    ask_run(run, ask, options, shlex.join(["vma", "evaluate", *arguments]))
+    evaluate_run(run, evaluation, options, shlex.join(["vma", "evaluate", *arguments]))
 
 
-def ask_run(
-    run: Run, ask: Callable[[TrainedRun, Any], Evaluation], options: Options[Any], command: str
+def evaluate_run(
+    run: Run, function: Callable[[TrainedRun, Any], Evaluation], options: Options[Any], command: str
 ) -> None:
-    """Put a question to the model of `run`, alone or as one of torchrun's processes."""
+    """Evaluate the model of `run`, alone or as one of torchrun's processes."""
     check_counts(options, threads=0)
     if options.threads:
         torch.set_num_threads(options.threads)
     keep_memory()
     with processes(options.device) as here:
         trained = open_run(run, data=options.data, part=options.part, device=here.device)
-        evaluation = ask(trained, options.question)
+        evaluation = function(trained, options.chosen)
         folder = options.out or run.folder / "evaluations"
         show = progress if here.is_first and sys.stderr.isatty() else None
         found = answer(evaluation, folder, here, command=command, show=show)

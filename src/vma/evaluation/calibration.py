@@ -12,7 +12,7 @@ import numpy as np
 from vma.addressing import class_mass
 from vma.checks import check_counts
 from vma.data.episodes import EpisodeTensors
-from vma.evaluation.classification import Block, blocks
+from vma.evaluation.classification import TrialBlock, trial_blocks
 from vma.evaluation.resumable import Evaluation, Row
 from vma.evaluation.statistics import mean_of, wilson
 from vma.evaluation.trained_run import TrainedRun
@@ -50,7 +50,7 @@ def calibration(trained: TrainedRun, options: CalibrationOptions) -> Evaluation:
     check_counts(options, trials=1, samples=1, seed=0)
     for name in options.rules:
         rule(name)
-    parts = blocks(trained.dataset, options)
+    parts = trial_blocks(trained.dataset, options.tasks, options.trials, options.seed, options.within)
 
     def part(number: int) -> Row:
         block = parts[number]
@@ -60,7 +60,9 @@ def calibration(trained: TrainedRun, options: CalibrationOptions) -> Evaluation:
     return Evaluation("calibration", about, len(parts), part, summary)
 
 
-def task_forecasts(trained: TrainedRun, options: CalibrationOptions, block: Block) -> dict[str, list[Row]]:
+def task_forecasts(
+    trained: TrainedRun, options: CalibrationOptions, block: TrialBlock
+) -> dict[str, list[Row]]:
     """What each rule said at every trial of a block."""
     forecasts: dict[str, list[Row]] = {name: [] for name in options.rules}
     for step in block.steps:
@@ -160,8 +162,8 @@ class Bin:
 def reliability(probabilities: Sequence[float], right: Sequence[bool]) -> list[Bin]:
     """The forecasts in BINS bins of equal width, those that hold any."""
     p, hits = np.array(probabilities), np.array(right, dtype=float)
-    place = np.minimum((p * BINS).astype(int), BINS - 1)
-    chosen = [place == number for number in range(BINS)]
+    bins = np.minimum((p * BINS).astype(int), BINS - 1)
+    chosen = [bins == number for number in range(BINS)]
     return [
         Bin(int(own.sum()), float(p[own].mean()), float(hits[own].mean()), float((p * (1 - p))[own].mean()))
         for own in chosen

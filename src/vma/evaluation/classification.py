@@ -1,6 +1,6 @@
 """`classify`: few-shot recognition by where the model looks, and by the likelihood of each class."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -60,7 +60,7 @@ def classify(trained: TrainedRun, options: ClassifyOptions) -> Evaluation:
     """The evaluation that `options` ask for."""
     trained.with_raw_memory("classify")
     check_counts(options, trials=1, samples=0, seed=0)
-    parts = blocks(trained.dataset, options)
+    parts = trial_blocks(trained.dataset, options.tasks, options.trials, options.seed, options.within)
 
     def part(number: int) -> Row:
         return task_row(trained, options, parts[number], number)
@@ -69,29 +69,8 @@ def classify(trained: TrainedRun, options: ClassifyOptions) -> Evaluation:
     return Evaluation("classify", about, len(parts), part, summary)
 
 
-@runtime_checkable
-class Trials(Protocol):
-    """A options of trials: what `ClassifyOptions` and others have in common."""
-
-    @property
-    def tasks(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of ways and shots."""
-
-    @property
-    def trials(self) -> int:
-        """Trials of a task."""
-
-    @property
-    def seed(self) -> int:
-        """Decides episodes."""
-
-    @property
-    def within(self) -> str:
-        """Where the classes of a trial come from."""
-
-
 @dataclass(frozen=True)
-class Block:
+class TrialBlock:
     """Some trials of one task: a part of the work."""
 
     ways: int
@@ -100,13 +79,15 @@ class Block:
     draw: Callable[[int], Episode]
 
 
-def blocks(dataset: Dataset, options: Trials) -> list[Block]:
+def trial_blocks(
+    dataset: Dataset, tasks: Sequence[tuple[int, int]], trials: int, seed: int, within: str
+) -> list[TrialBlock]:
     """All trials of all tasks, in blocks of TRIALS."""
     found = []
-    for ways, shots in options.tasks:
-        draw = trial_draw(dataset, ways, shots, options.seed, options.within)
-        for start in range(0, options.trials, TRIALS):
-            found.append(Block(ways, shots, range(start, min(start + TRIALS, options.trials)), draw))
+    for ways, shots in tasks:
+        draw = trial_draw(dataset, ways, shots, seed, within)
+        for start in range(0, trials, TRIALS):
+            found.append(TrialBlock(ways, shots, range(start, min(start + TRIALS, trials)), draw))
     return found
 
 
@@ -127,8 +108,8 @@ def trial_draw(
     ends = np.cumsum([len(part.classes) for part in parts])
 
     def draw(step: int) -> Episode:
-        place = stream(seed, step, ALPHABET).integers(ends[-1])
-        return samplers[int(np.searchsorted(ends, place, side="right"))].episode(step)
+        drawn = stream(seed, step, ALPHABET).integers(ends[-1])
+        return samplers[int(np.searchsorted(ends, drawn, side="right"))].episode(step)
 
     return draw
 
@@ -152,7 +133,7 @@ def alphabets(dataset: Dataset, ways: int) -> list[Dataset]:
     return [dataset.subset_classes(names) for names in large]
 
 
-def task_row(trained: TrainedRun, options: ClassifyOptions, block: Block, number: int) -> Row:
+def task_row(trained: TrainedRun, options: ClassifyOptions, block: TrialBlock, number: int) -> Row:
     """How many trials of a block were right, by either form."""
     model, source = trained.model, trained.generator(options.seed, number)
     assert isinstance(model, VMA)

@@ -17,13 +17,13 @@ from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
 from vma.model import VMA
 
-# Part of what a options is about: answers with errors of another kind are not taken for it.
+# Part of what an evaluation is about: answers with errors of another kind are not taken for it.
 BY_CLASS = {"errors": "targets of a class and episode are one group"}
 
 
 @dataclass(frozen=True)
 class NllOptions:
-    """−log p(x|M) by the K-sample bound on test episodes; what the model was episode on is the default.
+    """−log p(x|M) by the K-sample bound on test episodes; the default is what the model was trained on.
 
     Attributes:
         episodes: Number of episodes; a learned memory and a VAE get batches of targets instead.
@@ -71,7 +71,7 @@ def nll(trained: TrainedRun, options: NllOptions) -> Evaluation:
 
 
 def open_sampler(trained: TrainedRun, options: NllOptions) -> EpisodeSampler | RecallSampler | BatchSampler:
-    """Test episodes of the kind that the model was episode on, with the options's numbers."""
+    """Test episodes of the kind that the model was trained on, with the numbers of `options`."""
     episode = trained.episode
     targets, shots = options.targets or episode.targets, options.shots or episode.shots
     if episode.kind == "batch" or trained.model.config.learned_items:

@@ -16,7 +16,7 @@ NESTED = 21  # purpose of the random stream
 
 
 @dataclass(frozen=True)
-class Block:
+class ClassBlock:
     """Some classes: the memory that holds all of them, and the targets of those that are the block's own.
 
     Attributes:
@@ -65,16 +65,16 @@ class GrowingMemories:
             raise InputError(f"A memory of {classes} classes cannot be drawn from {len(self.order)} classes.")
         return -(-len(self.order) // classes)
 
-    def block(self, classes: int, number: int, shots: int) -> Block:
+    def block(self, classes: int, number: int, shots: int) -> ClassBlock:
         """Block `number` of a memory of `classes` × `shots`; the last one is filled up with the first classes."""
         if not 0 <= number < self.blocks(classes):
             raise InputError(f"There is no block {number} of {classes} classes.")
-        places = np.arange(number * classes, (number + 1) * classes)
-        own = int((places < len(self.order)).sum())
-        images = self.images[places % len(self.order)]
+        positions = np.arange(number * classes, (number + 1) * classes)
+        own = int((positions < len(self.order)).sum())
+        images = self.images[positions % len(self.order)]
         x, items = images[:own, : self.targets], images[:, self.targets : self.targets + shots]
         memory = Memory(self._pixels(items), repeated(classes, shots)) if shots else None
-        return Block(self._pixels(x), repeated(own, self.targets), memory)
+        return ClassBlock(self._pixels(x), repeated(own, self.targets), memory)
 
     def _pixels(self, indices: Int[np.ndarray, "classes each"]) -> Tensor:
         return torch.from_numpy(self.dataset.images[indices.flatten()]).float().div_(255)

@@ -151,7 +151,7 @@ def flagged(rows: list[Row], level: float, *, new: bool) -> dict[str, float]:
 def histogram(rows: list[Row]) -> dict[str, list[float]]:
     """How many known and new targets have a joined measure between any two of EDGES; the ends take all beyond."""
     counts = {"edges": EDGES.tolist()}
-    for place, name in enumerate(("known", "new")):
-        values = np.concatenate([split(row, "joined")[place] for row in rows])
+    for new, name in enumerate(("known", "new")):
+        values = np.concatenate([split(row, "joined")[new] for row in rows])
         counts[name] = np.histogram(values.clip(EDGES[0], EDGES[-1]), EDGES)[0].tolist()
     return counts

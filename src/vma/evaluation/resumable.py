@@ -19,10 +19,10 @@ Show = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A options put to a model.
+    """What is measured of a model, as independent parts.
 
     Attributes:
-        name: What is asked.
+        name: Which evaluation, such as `nll`.
         about: All that the answer depends on: model, data, protocol, K, seed, number of targets.
         parts: Number of parts.
         part: The row of one part: plain numbers, a function of the part's number and nothing else.
@@ -37,7 +37,7 @@ class Evaluation:
 
     @property
     def digest(self) -> str:
-        """A name for this options and no other."""
+        """A name for this evaluation and no other."""
         text = json.dumps([self.name, self.about, self.parts], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -81,7 +81,7 @@ def keep_row(path: Path, number: int, row: Row) -> None:
 
 
 def kept_rows(unfinished: Path, digest: str) -> dict[int, Row]:
-    """The rows of a options that earlier processes left."""
+    """The rows of an evaluation that earlier processes left."""
     rows = {}
     for path in sorted(unfinished.glob(f"{digest}-*.jsonl")):
         for line in path.read_text().splitlines():
@@ -94,7 +94,7 @@ def kept_rows(unfinished: Path, digest: str) -> dict[int, Row]:
 
 
 def forget_rows(unfinished: Path, digest: str) -> None:
-    """Delete what was kept of a options, once it is answered."""
+    """Delete the rows that were kept of an evaluation, once its answer is written."""
     for path in unfinished.glob(f"{digest}-*.jsonl"):
         path.unlink(missing_ok=True)
 

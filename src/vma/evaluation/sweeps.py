@@ -63,8 +63,8 @@ class ShotsOptions:
 
 
 @dataclass(frozen=True)
-class Place:
-    """One block of one setting of a sweep."""
+class SweepPart:
+    """A part of a sweep: one block of one setting."""
 
     classes: int
     shots: int
@@ -82,9 +82,9 @@ def classes_sweep(trained: TrainedRun, options: ClassesOptions) -> Evaluation:
             f"The data has {everything} classes, fewer than any of {list(options.classes)}: ask for fewer."
         )
     nested = GrowingMemories(trained.dataset, options.targets, shots, options.seed)
-    places = [Place(c, shots, block) for c in numbers for block in range(nested.blocks(c))]
+    parts = [SweepPart(c, shots, block) for c in numbers for block in range(nested.blocks(c))]
     settings = {"classes": numbers, "shots": shots}
-    return sweep("classes", trained, options, nested, places, settings)
+    return sweep("classes", trained, options, nested, parts, settings)
 
 
 def shots_sweep(trained: TrainedRun, options: ShotsOptions) -> Evaluation:
@@ -95,8 +95,8 @@ def shots_sweep(trained: TrainedRun, options: ShotsOptions) -> Evaluation:
     shots = list(dict.fromkeys(options.shots))
     classes = options.classes or len(trained.dataset.classes)
     nested = GrowingMemories(trained.dataset, options.targets, max(shots), options.seed)
-    places = [Place(classes, s, block) for s in shots for block in range(nested.blocks(classes))]
-    return sweep("shots", trained, options, nested, places, {"classes": classes, "shots": shots})
+    parts = [SweepPart(classes, s, block) for s in shots for block in range(nested.blocks(classes))]
+    return sweep("shots", trained, options, nested, parts, {"classes": classes, "shots": shots})
 
 
 def sweep(
@@ -104,14 +104,14 @@ def sweep(
     trained: TrainedRun,
     options: ClassesOptions | ShotsOptions,
     nested: GrowingMemories,
-    places: Sequence[Place],
+    parts: Sequence[SweepPart],
     settings: dict[str, Any],
 ) -> Evaluation:
-    """An evaluation with a part for each place."""
+    """An evaluation with a part for each block of each setting."""
 
     def part(number: int) -> Row:
-        place = places[number]
-        block = nested.block(place.classes, place.block, place.shots)
+        chosen = parts[number]
+        block = nested.block(chosen.classes, chosen.block, chosen.shots)
         assert block.memory is not None
         like = torch.zeros((), device=trained.device)
         found = measures(
@@ -119,10 +119,10 @@ def sweep(
             sampling=options.sampling, generator=trained.generator(options.seed, number),
         )  # fmt: skip
         own = own_class(trained, block.targets.to(like), block.memory.to(like), block.labels)
-        return {**asdict(place), "targets": {**found, **own}, "groups": block.labels.tolist()}
+        return {**asdict(chosen), "targets": {**found, **own}, "groups": block.labels.tolist()}
 
     about = {**trained.about, **asdict(options), **settings, "protocol": "disjoint", **BY_CLASS}
-    return Evaluation(name, about, len(places), part, summary)
+    return Evaluation(name, about, len(parts), part, summary)
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ import torch
 
 import vma
 from vma.errors import InputError
-from vma.evaluation.results import answer
+from vma.evaluation.answers import answer
 from vma.evaluation.resumable import Evaluation, progress
 from vma.files import write_atomically
 from vma.plotting.style import png

@@ -16,9 +16,9 @@ from vma.runs.processes import Processes
 def answer(
     evaluation: Evaluation, folder: Path, here: Processes, *, command: str = "", show: Show | None = None
 ) -> dict[str, Any]:
-    """The answer to a options, made or resumed, and written to `folder` by the first process.
+    """The answer of an evaluation, made or resumed, and written to `folder` by the first process.
 
-    The file's name holds the options's digest and the time: every answer stays.
+    The name of the file holds the evaluation's digest and the time: every answer stays.
     """
     unfinished = folder / "unfinished"
     began = time.monotonic()
@@ -52,6 +52,6 @@ def keep(folder: Path, evaluation: Evaluation, found: dict[str, Any]) -> Path:
 
 
 def earlier(folder: Path, evaluation: Evaluation) -> dict[str, Any] | None:
-    """The newest answer in `folder` to exactly this options."""
+    """The newest answer in `folder` of exactly this evaluation."""
     paths = sorted(folder.glob(f"{evaluation.name}-{evaluation.digest[:8]}-*.json"))
     return json.loads(paths[-1].read_text()) if paths else None
