@@ -11,9 +11,9 @@ from PIL import Image
 from tests.reproduce.small import GOLDEN, NAMES, collection
 from vma.commands.reproduce import report_command
 from vma.errors import InputError
+from vma.reproduce.findings import Finding, finding, numbers, shown, training
 from vma.reproduce.pipeline import read_collection
 from vma.reproduce.registry import EXPERIMENTS
-from vma.reproduce.rows import Row, numbers, row, shown, training
 
 
 class Links(HTMLParser):
@@ -60,7 +60,7 @@ def test_the_pages_state_every_row_and_link_its_json(
         record = read_collection(folder / f"{name}.json").record
         assert f"results/{name}.json" in page.links
         assert f"../results/{name}.json" in links
-        for each in (Row(**values) for values in record["rows"]):
+        for each in (Finding(**values) for values in record["rows"]):
             said = shown(each).removesuffix(" nats") if each.line else shown(each)
             assert said in page.words
             assert f"[{said.replace('|', chr(92) + '|')}](../results/{each.answer})" in text
@@ -100,7 +100,7 @@ def test_verdicts_open_the_page_with_the_numbers_of_their_rows(tmp_path: Path) -
     folder = results(tmp_path, ["fig2a-recall"])
     write_verdicts(folder)
     report_command(folder, tmp_path / "report.html", tmp_path / "results.md")
-    rows = [Row(**values) for values in read_collection(folder / "fig2a-recall.json").record["rows"]]
+    rows = [Finding(**values) for values in read_collection(folder / "fig2a-recall.json").record["rows"]]
     decides = next(each for each in rows if each.what == "KL_z at the end of training")
     line = (tmp_path / "results.md").read_text().split("\n")[7]
     assert line.startswith(
@@ -157,47 +157,47 @@ def test_no_results_and_broken_results_are_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("each", "said"),
     [
-        (Row("", "", 72.71, 2.64), "72.7 ± 2.6 nats"),
-        (Row("", "", 2.512, 0.034), "2.51 ± 0.03 nats"),
-        (Row("", "", -65.6), "−65.6 nats"),
-        (Row("", "", 0.913, low=0.88, high=0.938, unit="%"), "91.3 % (88.0 to 93.8)"),
-        (Row("", "", 0.871, 0.021, unit="%"), "87.1 ± 2.1 %"),
-        (Row("", "", 2.234, unit=""), "2.23"),
-        (Row("", "", text="not up to 512"), "not up to 512"),
-        (Row("", ""), "not a finite number"),
+        (Finding("", "", 72.71, 2.64), "72.7 ± 2.6 nats"),
+        (Finding("", "", 2.512, 0.034), "2.51 ± 0.03 nats"),
+        (Finding("", "", -65.6), "−65.6 nats"),
+        (Finding("", "", 0.913, low=0.88, high=0.938, unit="%"), "91.3 % (88.0 to 93.8)"),
+        (Finding("", "", 0.871, 0.021, unit="%"), "87.1 ± 2.1 %"),
+        (Finding("", "", 2.234, unit=""), "2.23"),
+        (Finding("", "", text="not up to 512"), "not up to 512"),
+        (Finding("", ""), "not a finite number"),
     ],
 )
-def test_a_number_as_text(each: Row, said: str) -> None:
+def test_a_number_as_text(each: Finding, said: str) -> None:
     assert shown(each) == said
 
 
-def test_a_row_knows_what_its_number_depends_on() -> None:
+def test_a_finding_knows_what_its_number_depends_on() -> None:
     answer = {
         "model": {"updates": 6000, "hours": 1.03, "maps": 32}, "samples": 1000, "protocol": "disjoint",
         "file": "x/y.json",
         "data": {"name": "omniglot", "split": "45-5/test"}, "results": {"number_of_targets": 144},
     }  # fmt: skip
-    found = row("NLL", "75.1", {"value": 70.0, "error": float("nan")}, answer)
+    found = finding("NLL", "75.1", {"value": 70.0, "error": float("nan")}, answer)
     assert (found.updates, found.hours, found.samples, found.targets) == (6000, 1.03, 1000, 144)
     assert (found.protocol, found.data, found.answer) == ("disjoint", "omniglot 45-5/test", "x/y.json")
     assert (found.value, found.error) == (70.0, None)
     assert training(found) == "6 000 updates, 32 maps, 1.03 h"
-    assert training(Row("", "", updates=1_234_567, hours=2.0)) == "1 234 567 updates, 2.00 h"
-    slept = row("NLL", "", 70.0, {**answer, "model": {**answer["model"], "sleep_updates": 2000}})
+    assert training(Finding("", "", updates=1_234_567, hours=2.0)) == "1 234 567 updates, 2.00 h"
+    slept = finding("NLL", "", 70.0, {**answer, "model": {**answer["model"], "sleep_updates": 2000}})
     assert training(slept) == "6 000 updates and 2 000 asleep, 32 maps, 1.03 h"
-    assert training(Row("", "")) == ""
+    assert training(Finding("", "")) == ""
     assert numbers(float("inf"))["value"] is None
 
 
 def test_numbers_on_a_stand_in_are_said_not_to_be_comparable() -> None:
     answers = GOLDEN["text-omniglot28"]
-    rows = EXPERIMENTS["text-omniglot28"].rows(answers)
+    rows = EXPERIMENTS["text-omniglot28"].findings(answers)
     assert "on glyphs" in rows[0].what
     assert rows[0].paper == "103.6 (K = 5000); on Burda's images, so not comparable"
     burda = {
         key: {**value, "data": {"name": "omniglot28", "split": "test"}} for key, value in answers.items()
     }
-    assert EXPERIMENTS["text-omniglot28"].rows(burda)[0].paper == "103.6 (K = 5000)"
+    assert EXPERIMENTS["text-omniglot28"].findings(burda)[0].paper == "103.6 (K = 5000)"
 
 
 def test_a_collection_is_valid_json(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from vma.errors import InputError
 from vma.reproduce import controls, mnist, sweeps
 from vma.reproduce.experiment import Needed, Scale
 from vma.reproduce.registry import EXPERIMENTS
-from vma.reproduce.training import (
+from vma.reproduce.run_store import (
     TRAINING_SHARE,
-    Place,
+    RunStore,
     chosen,
     folder_name,
     given_run,
@@ -29,7 +29,7 @@ from vma.runs.presets import PRESETS
 from vma.runs.settings import NEVER, SleepSettings, TrainSettings
 from vma.warps import WarpSettings
 
-HERE = Place(Path("runs"))
+HERE = RunStore(Path("runs"))
 NEED = Needed("omniglot-fewshot-4")
 
 
@@ -121,22 +121,22 @@ def test_the_fast_models_with_addresses_sleep_and_no_others(scale: Scale) -> Non
 
 
 def test_a_tiny_run_sleeps_as_a_large_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    scale, place = Scale(budget=1.0, tiny=True), Place(tmp_path, device="cpu", threads=1)
-    run = obtain_run(NEED, scale, place, 1.0)
+    scale, store = Scale(budget=1.0, tiny=True), RunStore(tmp_path, device="cpu", threads=1)
+    run = obtain_run(NEED, scale, store, 1.0)
     assert run is not None
     awake, slept = (read_progress(path) for path in (run.checkpoint_file, run.sleep_file))
     assert (awake.update, slept.update, slept.asleep_since) == (3, 4, 3)
     assert is_trained(run)
-    assert obtain_run(NEED, scale, place, 1.0) == run
+    assert obtain_run(NEED, scale, store, 1.0) == run
     assert f"reusing {run.folder}" in capsys.readouterr().out
 
 
 def test_omniglot28_falls_back_to_its_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VMA_DATA", raising=False)
-    need, place = Needed("omniglot28-learned-256"), Place(tmp_path, data=tmp_path)
-    assert settings_of(need, Scale(), place, 0.0).data.name == "omniglot28-stand-in"
+    need, store = Needed("omniglot28-learned-256"), RunStore(tmp_path, data=tmp_path)
+    assert settings_of(need, Scale(), store, 0.0).data.name == "omniglot28-stand-in"
     (tmp_path / "chardata.mat").touch()
-    assert settings_of(need, Scale(), place, 0.0).data.name == "omniglot28"
+    assert settings_of(need, Scale(), store, 0.0).data.name == "omniglot28"
 
 
 @pytest.fixture
@@ -153,8 +153,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[TrainSettings, Run, boo
 def obtain(settings: TrainSettings, root: Path) -> Run | None:
     """`obtain_run` for a need that comes to these settings."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vma.reproduce.training.settings_of", lambda *arguments: settings)
-        return obtain_run(Needed("omniglot-vae"), Scale(tiny=True), Place(root, threads=1), settings.minutes)
+        patch.setattr("vma.reproduce.run_store.settings_of", lambda *arguments: settings)
+        return obtain_run(
+            Needed("omniglot-vae"), Scale(tiny=True), RunStore(root, threads=1), settings.minutes
+        )
 
 
 VAE = tiny(PRESETS["omniglot-vae"])
@@ -189,7 +191,7 @@ def test_an_unfinished_run_is_resumed_with_its_own_settings(
 
 
 def test_a_run_is_trained_when_its_sleep_has_come_to_its_end(tmp_path: Path) -> None:
-    settings = settings_of(NEED, Scale(budget=1.0, tiny=True), Place(tmp_path, threads=1), 1.0)
+    settings = settings_of(NEED, Scale(budget=1.0, tiny=True), RunStore(tmp_path, threads=1), 1.0)
     run = fit(replace(settings, updates=3, sleep=SleepSettings()), tmp_path / "run")
     run.keep_settings(replace(run.settings(), updates=8, sleep=settings.sleep))
     for update, trained in ((7, False), (8, True)):

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from tests.training.small import attempt, child, ending, fit, losses, mortal_attempt, small
 from vma import ModelConfig
-from vma.reproduce.training import decisive
+from vma.reproduce.run_store import decisive
 from vma.runs.checkpoint import read_progress
 from vma.runs.folder import Run
 from vma.runs.settings import OptimiserSettings

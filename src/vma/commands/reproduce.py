@@ -12,11 +12,11 @@ from rich.table import Table
 
 from vma.errors import InputError
 from vma.reproduce.experiment import Experiment, Scale
+from vma.reproduce.findings import Finding, shown
 from vma.reproduce.page import write_pages
 from vma.reproduce.pipeline import read_collection, reproduce
 from vma.reproduce.registry import EXPERIMENTS, find_experiment
-from vma.reproduce.rows import Row, shown
-from vma.reproduce.training import Place, given_run
+from vma.reproduce.run_store import RunStore, given_run
 from vma.runs.folder import default_root
 
 USAGE = """usage: vma reproduce --list            every experiment, and the runs it needs
@@ -75,13 +75,15 @@ def list_experiments() -> None:
 
 
 def run(experiment: Experiment, options: Options) -> None:
-    """Make one experiment again, and print its rows."""
+    """Make one experiment again, and print its findings."""
     if min(options.budget, options.updates, options.samples, options.threads) < 0:
         raise InputError("--budget, --updates, --samples and --threads must not be negative.")
     scale = Scale(options.budget, options.tiny, options.samples, options.updates)
-    place = Place(options.runs or default_root() / "reproduce", options.data, options.device, options.threads)
+    store = RunStore(
+        options.runs or default_root() / "reproduce", options.data, options.device, options.threads
+    )
     given = dict(given_run(text) for text in options.run)
-    path = reproduce(experiment, scale, place, options.out, given, command_of(experiment.name, options))
+    path = reproduce(experiment, scale, store, options.out, given, command_of(experiment.name, options))
     if path is not None:
         show(path)
 
@@ -99,12 +101,12 @@ def command_of(name: str, options: Options) -> str:
 
 
 def show(path: Path) -> None:
-    """Print the rows of a collection."""
+    """Print the findings of a collection."""
     record = read_collection(path).record
     table = Table(
         "", "paper", "ours", "updates", "hours", title=record["title"], box=None, title_justify="left"
     )
-    for each in (Row(**row) for row in record["rows"]):
+    for each in (Finding(**row) for row in record["rows"]):
         table.add_row(each.what, each.paper, shown(each), str(each.updates or ""), f"{each.hours:.2f}")
     Console().print(table, highlight=False)
     print(f"Numbers: {path}\nFigure: {path.with_suffix('.png')}")

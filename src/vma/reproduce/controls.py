@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from vma.evaluation.episodes import NllOptions
 from vma.plotting.experiments.curves import controls_figure
-from vma.reproduce.experiment import Ask, Experiment, Needed, Scale
-from vma.reproduce.questions import comparison, curve
-from vma.reproduce.rows import Answers, Row, row
+from vma.reproduce.experiment import Experiment, Needed, PlannedEvaluation, Scale
+from vma.reproduce.findings import Answers, Finding, finding
+from vma.reproduce.shared_evaluations import comparison, curve
 from vma.runs.settings import TrainSettings
 
 BASE = "omniglot-fewshot-4"
@@ -33,7 +33,7 @@ def many_classes(settings: TrainSettings) -> TrainSettings:
     return replace(settings, episode=replace(settings.episode, classes=32, targets=1))
 
 
-def asks_for(keys: Sequence[str], scale: Scale) -> dict[str, Ask]:
+def plan_for(keys: Sequence[str], scale: Scale) -> dict[str, PlannedEvaluation]:
     """The learning curves, and all models on the same test targets with 8 classes × 4 items in memory."""
     options = NllOptions(
         episodes=scale.count(32), classes=scale.choose(8, 2), targets=scale.choose(4, 2),
@@ -42,15 +42,17 @@ def asks_for(keys: Sequence[str], scale: Scale) -> dict[str, Ask]:
     return {**{f"curve {key}": curve(key) for key in keys}, "test": comparison(keys, options)}
 
 
-def rows_for(answers: Answers, claims: dict[str, str]) -> list[Row]:
+def findings_for(answers: Answers, claims: dict[str, str]) -> list[Finding]:
     """The NLL of each model, and how far each is above the first, paired."""
     test = answers["test"]
-    rows = []
-    for number, (key, found) in enumerate(test["results"]["models"].items()):
-        rows.append(row(f"NLL, {key}", "only compared", found["nll"], test, run=key))
+    found = []
+    for number, (key, each) in enumerate(test["results"]["models"].items()):
+        found.append(finding(f"NLL, {key}", "only compared", each["nll"], test, run=key))
         if number:
-            rows.append(row(f"NLL above the first, {key}", claims[key], found["above_first"], test, run=key))
-    return rows
+            found.append(
+                finding(f"NLL above the first, {key}", claims[key], each["above_first"], test, run=key)
+            )
+    return found
 
 
 def control(
@@ -69,8 +71,8 @@ def control(
     keys = tuple(variants)
     return Experiment(
         name, title, paper, caption, variants,
-        asks=lambda scale: asks_for(keys, scale),
-        rows=lambda answers: rows_for(answers, claims),
+        plan=lambda scale: plan_for(keys, scale),
+        findings=lambda answers: findings_for(answers, claims),
         draw=controls_figure,
     )  # fmt: skip
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import torch
 
-from vma.evaluation.resumable import Evaluation
-from vma.evaluation.resumable import Row as PartRow
+from vma.evaluation.resumable import Evaluation, Row
 from vma.plotting.experiments.curves import crossover_figure
-from vma.reproduce.experiment import Ask, Experiment, Scale
-from vma.reproduce.rows import Answer, Answers, Row, row
+from vma.reproduce.experiment import Experiment, PlannedEvaluation, Scale
+from vma.reproduce.findings import Answer, Answers, Finding, finding
 from vma.reproduce.update_times import HARD, Clock, crossing_of, update_seconds
 from vma.runs.presets import PRESETS
 
@@ -41,7 +40,7 @@ def timing(options: TimingOptions) -> Evaluation:
     settings = replace(preset, model=replace(preset.model, maps=options.maps))
     clock: Clock = "cpu" if threads == 1 else "wall"
 
-    def part(number: int) -> PartRow:
+    def part(number: int) -> Row:
         items = options.sizes[number]
         seconds = update_seconds(settings, items, options.targets, options.repeats, clock)
         return {"memory": items, "seconds": seconds}
@@ -50,30 +49,30 @@ def timing(options: TimingOptions) -> Evaluation:
     return Evaluation("timing", {**asdict(options), **here}, len(options.sizes), part, summary)
 
 
-def summary(parts: list[PartRow]) -> dict[str, Any]:
+def summary(parts: list[Row]) -> dict[str, Any]:
     """The times at every |M|, and from where on VMA is the faster."""
     return {"points": parts, "crossing": {name: crossing_of(parts, name) for name in RIVALS}}
 
 
-def asks(scale: Scale) -> dict[str, Ask]:
+def plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     """The paper's sizes; fewer maps under a budget."""
     usual = TimingOptions(maps=32 if scale.budget else 64)
     options = scale.choose(usual, TimingOptions(sizes=(4, 8), targets=2, maps=8, repeats=1))
-    return {"timing": Ask((), lambda laboratory: timing(options))}
+    return {"timing": PlannedEvaluation((), lambda open_runs: timing(options))}
 
 
-def rows(answers: Answers) -> list[Row]:
+def findings(answers: Answers) -> list[Finding]:
     """From which |M| on VMA is faster, and how much at the largest."""
     answer = answers["timing"]
     last = answer["results"]["points"][-1]
     found = []
     for key, name in RIVALS.items():
         what = f"VMA (K = 4) faster than soft attention over {name} (K = 1), from |M| ="
-        found.append(row(what, "48", in_words(answer, key), answer))
+        found.append(finding(what, "48", in_words(answer, key), answer))
     for key, name in RIVALS.items():
         ratio = last["seconds"][key] / last["seconds"][HARD]
         what = f"time of soft attention over {name} / time of VMA, |M| = {last['memory']}"
-        found.append(row(what, "above 1", ratio, answer, unit=""))
+        found.append(finding(what, "above 1", ratio, answer, unit=""))
     return found
 
 
@@ -94,7 +93,7 @@ CROSSOVER = Experiment(
     "trained model's, so that reads of an update repeat items as they do in training. The paper does not say "
     "whether its baseline averages pixels or features: both are timed.",
     needs={},
-    asks=asks,
-    rows=rows,
+    plan=plan,
+    findings=findings,
     draw=crossover_figure,
 )

@@ -8,9 +8,9 @@ from vma.errors import InputError
 from vma.estimators import ESTIMATORS
 from vma.evaluation.episodes import NllOptions
 from vma.plotting.experiments.curves import estimators_figure
-from vma.reproduce.experiment import Ask, Experiment, Needed, Scale
-from vma.reproduce.questions import comparison, curve
-from vma.reproduce.rows import Answer, Answers, Row, row
+from vma.reproduce.experiment import Experiment, Needed, PlannedEvaluation, Scale
+from vma.reproduce.findings import Answer, Answers, Finding, finding
+from vma.reproduce.shared_evaluations import comparison, curve
 from vma.runs.settings import SleepSettings, TrainSettings
 from vma.warps import WarpSettings
 
@@ -41,7 +41,7 @@ def with_estimator(name: str) -> Callable[[TrainSettings], TrainSettings]:
     return change
 
 
-def asks(scale: Scale) -> dict[str, Ask]:
+def plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     """The curve of each, and all of them on the same test targets."""
     options = NllOptions(
         episodes=scale.count(16), classes=scale.choose(8, 2), targets=scale.choose(4, 2),
@@ -51,7 +51,7 @@ def asks(scale: Scale) -> dict[str, Ask]:
     return {**curves, "test": comparison(tuple(ESTIMATORS), options)}
 
 
-def rows(answers: Answers) -> list[Row]:
+def findings(answers: Answers) -> list[Finding]:
     """NLL on held-out classes as far as the slowest got, in updates and in time; NLL on test classes at the end."""
     curves = {name: answers[f"curve {name}"] for name in ESTIMATORS}
     updates = min(validated(answer)[-1]["update"] for answer in curves.values())
@@ -62,12 +62,12 @@ def rows(answers: Answers) -> list[Row]:
         points = validated(answer)
         early = last([point for point in points if point["update"] <= updates])
         timely = last([point for point in points if point["seconds"] <= seconds] or points[:1])
-        found.append(row(f"{name}: held-out NLL after {updates} updates", paper, early, answer))
-        found.append(row(f"{name}: held-out NLL after {seconds / 60:.1f} minutes", paper, timely, answer))
+        found.append(finding(f"{name}: held-out NLL after {updates} updates", paper, early, answer))
+        found.append(finding(f"{name}: held-out NLL after {seconds / 60:.1f} minutes", paper, timely, answer))
     test = answers["test"]
     for name, each in test["results"]["models"].items():
         paper = PAPERS if name == "vimco" else NOT_IN_PAPER
-        found.append(row(f"{name}: test NLL at the end", paper, each["nll"], test, run=name))
+        found.append(finding(f"{name}: test NLL at the end", paper, each["nll"], test, run=name))
     return found
 
 
@@ -94,7 +94,7 @@ EXPERIMENT = Experiment(
     needs={
         name: Needed("omniglot-fewshot-4", f"estimator-{name}", with_estimator(name)) for name in ESTIMATORS
     },
-    asks=asks,
-    rows=rows,
+    plan=plan,
+    findings=findings,
     draw=estimators_figure,
 )

@@ -1,4 +1,4 @@
-"""What an experiment is: the runs it needs, what is asked of them, the rows and the figure that answers give."""
+"""What an experiment is: the runs it needs, what is evaluated, and the findings and the figure that come of it."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ import torch
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.trained_run import TrainedRun, open_run
 from vma.plotting.style import Figure
-from vma.reproduce.rows import Answers, Row
+from vma.reproduce.findings import Answers, Finding
 from vma.runs.folder import Run
 from vma.runs.settings import TrainSettings
 
@@ -84,8 +84,8 @@ class Needed:
     least: float = 0.0
 
 
-class Laboratory:
-    """The runs of an experiment, opened when they are asked for.
+class OpenRuns:
+    """The runs of an experiment, each opened once, when it is first needed.
 
     Args:
         runs: The runs, by their names in the experiment.
@@ -113,21 +113,23 @@ class Laboratory:
 
 
 @dataclass(frozen=True)
-class Ask:
-    """A options of an experiment.
+class PlannedEvaluation:
+    """An evaluation that an experiment will make, once its runs are there.
 
     Attributes:
-        runs: The runs it is put to; where one of them is left out, so is the options.
-        evaluation: What answers it.
+        runs: The runs it is about; where one of them is left out, so is the evaluation.
+        prepare: The evaluation of these runs.
     """
 
     runs: tuple[str, ...]
-    evaluation: Callable[[Laboratory], Evaluation]
+    prepare: Callable[[OpenRuns], Evaluation]
 
 
-def ask(key: str, function: Callable[[TrainedRun, Any], Evaluation], options: Any, part: str = "test") -> Ask:
-    """`options` put to the run `key` on a part of its data."""
-    return Ask((key,), lambda laboratory: function(laboratory.trained(key, part), options))
+def planned(
+    key: str, function: Callable[[TrainedRun, Any], Evaluation], options: Any, part: str = "test"
+) -> PlannedEvaluation:
+    """An evaluation of the run `key` on a part of its data, with these options."""
+    return PlannedEvaluation((key,), lambda open_runs: function(open_runs.trained(key, part), options))
 
 
 @dataclass(frozen=True)
@@ -140,8 +142,8 @@ class Experiment:
         paper: What the paper reports.
         caption: What its figure shows.
         needs: The runs it needs, by name.
-        asks: What is asked of them, by name.
-        rows: What the answers say beside what the paper says.
+        plan: The evaluations that are made of them, by name.
+        findings: What the answers say beside what the paper says.
         draw: The figure of the answers; it sees no model.
     """
 
@@ -150,6 +152,6 @@ class Experiment:
     paper: str
     caption: str
     needs: Mapping[str, Needed]
-    asks: Callable[[Scale], dict[str, Ask]]
-    rows: Callable[[Answers], list[Row]]
+    plan: Callable[[Scale], dict[str, PlannedEvaluation]]
+    findings: Callable[[Answers], list[Finding]]
     draw: Callable[[Answers], Figure]

@@ -9,9 +9,9 @@ from vma.evaluation.samples import SamplesOptions, samples
 from vma.evaluation.statistics import mean_of
 from vma.plotting.experiments.curves import recall_figure
 from vma.plotting.experiments.grids import learned_memory_figure
-from vma.reproduce.experiment import EVERYTHING, Ask, Experiment, Needed, Scale, ask
-from vma.reproduce.questions import curve
-from vma.reproduce.rows import NO_NUMBER, Answer, Answers, Row, row
+from vma.reproduce.experiment import EVERYTHING, Experiment, Needed, PlannedEvaluation, Scale, planned
+from vma.reproduce.findings import NO_NUMBER, Answer, Answers, Finding, finding
+from vma.reproduce.shared_evaluations import curve
 from vma.runs.settings import TrainSettings
 
 LARGE = 2048
@@ -47,24 +47,24 @@ def made(answers: Answers, keys: Iterable[str]) -> list[Answer]:
     return [answers[key] for key in keys if key in answers]
 
 
-def recall_asks(scale: Scale) -> dict[str, Ask]:
+def recall_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     """The curve; test digits with as many in memory as in training, and with 2048."""
     few, many = scale.count(16), scale.samples()
     return {
         "curve": curve("recall"),
-        "test": ask("recall", nll, NllOptions(episodes=few, samples=many)),
-        "test large": ask(
+        "test": planned("recall", nll, NllOptions(episodes=few, samples=many)),
+        "test large": planned(
             "recall", nll, NllOptions(episodes=few, shots=scale.choose(LARGE, 8), samples=many)
         ),
         **{
-            key: ask(key, nll, NllOptions(episodes=few, samples=many))
+            key: planned(key, nll, NllOptions(episodes=few, samples=many))
             for needs in REPEATED.values()
             for key in needs
         },
     }
 
 
-def recall_rows(answers: Answers) -> list[Row]:
+def recall_findings(answers: Answers) -> list[Finding]:
     """The end of the learning curve, and test digits."""
     curve_of, test, large = answers["curve"], answers["test"], answers["test large"]
     size = test["shots"]
@@ -74,22 +74,22 @@ def recall_rows(answers: Answers) -> list[Row]:
     late = rows[-max(1, round(LATE * len(rows))) :]
     ends = {key: sum(each[key] for each in late) / len(late) for key in ("nll", "kl_a", "kl_z")}
     return [
-        row(f"NLL at the end of training, |M| = {size}", level, ends["nll"], curve_of),
-        row(f"KL_a at the end of training, |M| = {size}", level, ends["kl_a"], curve_of),
-        row("KL_z at the end of training", "→ 0", ends["kl_z"], curve_of),
-        row(f"NLL of test digits, |M| = {size}", level, test["results"]["nll"], test),
-        row(f"KL_a of test digits, |M| = {size}", level, test["results"]["kl_a"], test),
-        row(
+        finding(f"NLL at the end of training, |M| = {size}", level, ends["nll"], curve_of),
+        finding(f"KL_a at the end of training, |M| = {size}", level, ends["kl_a"], curve_of),
+        finding("KL_z at the end of training", "→ 0", ends["kl_z"], curve_of),
+        finding(f"NLL of test digits, |M| = {size}", level, test["results"]["nll"], test),
+        finding(f"KL_a of test digits, |M| = {size}", level, test["results"]["kl_a"], test),
+        finding(
             f"NLL with {large['shots']} test digits in memory",
             f"≈ log {large['shots']} = {math.log(large['shots']):.2f}",
             large["results"]["nll"],
             large,
         ),
-        *(row for needs in REPEATED.values() for row in larger_rows(made(answers, needs))),
+        *(each for needs in REPEATED.values() for each in larger_findings(made(answers, needs))),
     ]
 
 
-def larger_rows(found: list[Answer]) -> list[Row]:
+def larger_findings(found: list[Answer]) -> list[Finding]:
     """How many seeds find the optimum of a larger memory, and what they reach."""
     if not found:
         return []
@@ -97,7 +97,7 @@ def larger_rows(found: list[Answer]) -> list[Row]:
     optimal = sum(value <= OPTIMAL * math.log(size) for value in values)
     reached = ", ".join(f"{value:.2f}" for value in values)
     return [
-        row(
+        finding(
             f"seeds that find the optimum of |M| = {size}, to a tenth of log {size} = {math.log(size):.2f}",
             "not always above 512",
             f"{optimal} of {len(found)} (NLL {reached} nats)",
@@ -118,43 +118,47 @@ RECALL = Experiment(
         "recall": Needed("mnist-recall"),
         **{key: need for needs in REPEATED.values() for key, need in needs.items()},
     },
-    asks=recall_asks,
-    rows=recall_rows,
+    plan=recall_plan,
+    findings=recall_findings,
     draw=recall_figure,
 )
 
 
-def learned_asks(scale: Scale) -> dict[str, Ask]:
+def learned_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     """NLL and KL_a on test and training digits for each |M|; samples of |M| = 256; the VAE."""
     options = NllOptions(episodes=scale.count(32), samples=scale.samples())
-    asks = {
-        "samples": ask("256", samples, SamplesOptions(rows=scale.choose(8, 3), samples=scale.choose(10, 2)))
+    found = {
+        "samples": planned(
+            "256", samples, SamplesOptions(rows=scale.choose(8, 3), samples=scale.choose(10, 2))
+        )
     }
     for size in map(str, SIZES):
-        asks[f"test {size}"] = ask(size, nll, options)
-        asks[f"train {size}"] = ask(size, nll, options, part="train")
+        found[f"test {size}"] = planned(size, nll, options)
+        found[f"train {size}"] = planned(size, nll, options, part="train")
     further = [key for needs in FURTHER.values() for key in needs]
-    return {**asks, **{key: ask(key, nll, options) for key in ("vae", *further)}}
+    return {**found, **{key: planned(key, nll, options) for key in ("vae", *further)}}
 
 
-def learned_rows(answers: Answers) -> list[Row]:
+def learned_findings(answers: Answers) -> list[Finding]:
     """KL_a for each |M|, H(p(a)), and NLL beside the VAE's."""
-    rows = []
-    for key, found in answers.items():
+    found = []
+    for key, answer in answers.items():
         part, _, size = key.partition(" ")
         if part in ("test", "train"):
-            rows.append(row(f"KL_a, {part} set, |M| = {size}", "2.5 ± 0.3", found["results"]["kl_a"], found))
+            found.append(
+                finding(f"KL_a, {part} set, |M| = {size}", "2.5 ± 0.3", answer["results"]["kl_a"], answer)
+            )
         if part == "test":
-            entropy = found["results"]["entropy_p_a"]
-            rows.append(row(f"H(p(a)), |M| = {size}", "significantly higher than KL_a", entropy, found))
-            used = f"{found['results']['items_in_use']} of {found['results']['items']}"
-            rows.append(row(f"items in use, |M| = {size}", NO_NUMBER, used, found))
-            rows.append(row(f"NLL, |M| = {size}", "about the VAE's", found["results"]["nll"], found))
-    vae = row("NLL, VAE", "about the same", answers["vae"]["results"]["nll"], answers["vae"])
-    return [*rows, vae, *seed_rows(answers)]
+            entropy = answer["results"]["entropy_p_a"]
+            found.append(finding(f"H(p(a)), |M| = {size}", "significantly higher than KL_a", entropy, answer))
+            used = f"{answer['results']['items_in_use']} of {answer['results']['items']}"
+            found.append(finding(f"items in use, |M| = {size}", NO_NUMBER, used, answer))
+            found.append(finding(f"NLL, |M| = {size}", "about the VAE's", answer["results"]["nll"], answer))
+    vae = finding("NLL, VAE", "about the same", answers["vae"]["results"]["nll"], answers["vae"])
+    return [*found, vae, *seed_findings(answers)]
 
 
-def seed_rows(answers: Answers) -> list[Row]:
+def seed_findings(answers: Answers) -> list[Finding]:
     """Means over seeds, with their standard errors: KL_a and NLL of |M| = 256, and the NLL of the VAE."""
     learned = made(answers, ("test 256", *FURTHER["256"]))
     vae = made(answers, ("vae", *FURTHER["vae"]))
@@ -164,7 +168,7 @@ def seed_rows(answers: Answers) -> list[Row]:
         ("NLL, VAE", "about the same", "nll", vae),
     ]
     return [
-        row(
+        finding(
             f"{what}, mean over {len(found)} seeds",
             paper,
             asdict(mean_of([each["results"][name]["value"] for each in found])),
@@ -187,7 +191,7 @@ LEARNED = Experiment(
         "vae": Needed("mnist-vae"),
         **{key: need for needs in FURTHER.values() for key, need in needs.items()},
     },
-    asks=learned_asks,
-    rows=learned_rows,
+    plan=learned_plan,
+    findings=learned_findings,
     draw=learned_memory_figure,
 )

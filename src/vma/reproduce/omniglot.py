@@ -8,9 +8,9 @@ from vma.plotting.experiments.bars import PAPER_ACCURACY, breakdown_figure, clas
 from vma.plotting.experiments.curves import one_shot_figure
 from vma.plotting.experiments.grids import one_shot_samples
 from vma.plotting.experiments.posterior import posterior_figure
-from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
-from vma.reproduce.questions import curve
-from vma.reproduce.rows import NO_NUMBER, Answers, Row, row
+from vma.reproduce.experiment import Experiment, Needed, PlannedEvaluation, Scale, planned
+from vma.reproduce.findings import NO_NUMBER, Answers, Finding, finding
+from vma.reproduce.shared_evaluations import curve
 
 VMA = {"vma": Needed("omniglot-fewshot-4")}
 SHOTS = (1, 4, 8, 16)
@@ -19,16 +19,16 @@ SHOTS = (1, 4, 8, 16)
 # Figure 3
 
 
-def posterior_asks(scale: Scale) -> dict[str, Ask]:
+def posterior_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     """q(a|x) with 8 classes × 10 items in memory."""
     options = PosteriorOptions(
         episodes=scale.count(32), classes=scale.choose(8, 3), shots=scale.choose(10, 2), targets=4,
         samples=min(100, scale.samples()),
     )  # fmt: skip
-    return {"posterior": ask("vma", posterior, options)}
+    return {"posterior": planned("vma", posterior, options)}
 
 
-def posterior_rows(answers: Answers) -> list[Row]:
+def posterior_findings(answers: Answers) -> list[Finding]:
     """How often the right class is found, and how what is new is told."""
     answer = answers["posterior"]
     found, absent = answer["results"], answer["episodes"] * answer["targets"]
@@ -37,17 +37,17 @@ def posterior_rows(answers: Answers) -> list[Row]:
     measures = (("H(q(a|x))", "entropy"), ("log p(x|M)", "log_p"))
     told = (("log p(x|M)", found["novelty_auc"]), ("H(q(a|x))", found["novelty_auc_entropy"]))
     return [
-        row(
+        finding(
             "targets whose class gets most of q(a|x)", "reliable, by eye", found["found"], answer,
             unit="%", targets=present, samples=0,
         ),
         *[
-            row(f"{name}, class {where}", NO_NUMBER, means[key], answer, targets=count)
+            finding(f"{name}, class {where}", NO_NUMBER, means[key], answer, targets=count)
             for name, key in measures
             for where, means, count in both
         ],
         *[
-            row(f"new told from known by {name} (area)", NO_NUMBER, area, answer, unit="", targets=absent)
+            finding(f"new told from known by {name} (area)", NO_NUMBER, area, answer, unit="", targets=absent)
             for name, area in told
         ],
     ]  # fmt: skip
@@ -63,8 +63,8 @@ POSTERIOR = Experiment(
     "absent: the target, q(a|x) over all items in the colours of their classes (the target's own "
     "is shaded), and the five most probable items.",
     needs=VMA,
-    asks=posterior_asks,
-    rows=posterior_rows,
+    plan=posterior_plan,
+    findings=posterior_findings,
     draw=posterior_figure,
 )
 
@@ -72,20 +72,20 @@ POSTERIOR = Experiment(
 # Figure 4A
 
 
-def one_shot_asks(scale: Scale) -> dict[str, Ask]:
+def one_shot_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     """Samples from a memory of one item; NLL with one item of each class."""
     options = NllOptions(
         episodes=scale.count(32), classes=scale.choose(8, 2), targets=4, shots=1, samples=scale.samples()
     )
     shown = SamplesOptions(rows=scale.choose(10, 3), samples=scale.choose(12, 2))
-    return {"samples": ask("vma", samples, shown), "test": ask("vma", nll, options)}
+    return {"samples": planned("vma", samples, shown), "test": planned("vma", nll, options)}
 
 
-def one_shot_rows(answers: Answers) -> list[Row]:
+def one_shot_findings(answers: Answers) -> list[Finding]:
     """What one item of each class is worth."""
     test = answers["test"]
     what = f"NLL with one item of each of {test['classes']} unseen classes"
-    return [row(what, "samples, by eye; no number", test["results"]["nll"], test)]
+    return [finding(what, "samples, by eye; no number", test["results"]["nll"], test)]
 
 
 ONE_SHOT = Experiment(
@@ -96,8 +96,8 @@ ONE_SHOT = Experiment(
     caption="On the left the unseen example in memory, beside it samples (grey is the probability of "
     "ink). Classes and samples are chosen by chance.",
     needs=VMA,
-    asks=one_shot_asks,
-    rows=one_shot_rows,
+    plan=one_shot_plan,
+    findings=one_shot_findings,
     draw=one_shot_samples,
 )
 
@@ -105,11 +105,11 @@ ONE_SHOT = Experiment(
 # Figure 4B
 
 
-def breakdown_asks(scale: Scale) -> dict[str, Ask]:
+def breakdown_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     """NLL and its parts, with as many items of a class as in training."""
     classes, targets = scale.choose(8, 2), scale.choose(4, 2)
     return {
-        str(shots): ask(
+        str(shots): planned(
             str(shots), nll, NllOptions(
                 episodes=scale.count(32), classes=classes, targets=targets, shots=shots, samples=scale.samples()
             ),
@@ -118,12 +118,12 @@ def breakdown_asks(scale: Scale) -> dict[str, Ask]:
     }  # fmt: skip
 
 
-def breakdown_rows(answers: Answers) -> list[Row]:
+def breakdown_findings(answers: Answers) -> list[Finding]:
     """KL_a, KL_z and NLL for each number of items; the paper has the first and the last."""
     ends = {"kl_a": ("2.0", "4.5"), "kl_z": ("28.2", "21.8"), "nll": ("75.1", "69.1")}
     names = {"kl_a": "KL_a", "kl_z": "KL_z", "nll": "NLL"}
     return [
-        row(
+        finding(
             f"{names[key]}, {shots} a class",
             paper_between(int(shots), *ends[key]),
             found["results"][key],
@@ -147,8 +147,8 @@ BREAKDOWN = Experiment(
     caption="One model for each number of examples, tested with as many; diamonds are the paper's first "
     "and last values.",
     needs={str(shots): Needed(f"omniglot-fewshot-{shots}") for shots in SHOTS},
-    asks=breakdown_asks,
-    rows=breakdown_rows,
+    plan=breakdown_plan,
+    findings=breakdown_findings,
     draw=breakdown_figure,
 )
 
@@ -156,19 +156,19 @@ BREAKDOWN = Experiment(
 # Classification
 
 
-def classification_asks(scale: Scale) -> dict[str, Ask]:
+def classification_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     """5 and 20 ways, 1 and 5 shots, by q(a|x); and on fewer trials by likelihood, which takes far longer."""
     tasks = scale.choose(tuple(PAPER_ACCURACY), ((2, 1), (3, 2)))
-    questions = {
+    both = {
         "by_address": ClassifyOptions(tasks, trials=scale.count(2000, tiny=4)),
         "by_likelihood": ClassifyOptions(tasks, trials=scale.count(200), samples=scale.choose(10, 1)),
     }
-    return {form: ask("vma", classify, options) for form, options in questions.items()}
+    return {form: planned("vma", classify, options) for form, options in both.items()}
 
 
-def classification_rows(answers: Answers) -> list[Row]:
+def classification_findings(answers: Answers) -> list[Finding]:
     """The share that is right for each task, by where the model looks and by likelihood."""
-    rows = []
+    found = []
     for form, name in (("by_address", "q(a|x)"), ("by_likelihood", "likelihood")):
         for task in answers[form]["results"]["tasks"]:
             ways, shots = task["ways"], task["shots"]
@@ -176,8 +176,8 @@ def classification_rows(answers: Answers) -> list[Row]:
             paper = NO_NUMBER if share is None else f"{100 * share:.0f} %"
             what = f"{ways}-way {shots}-shot, by {name}"
             trials = answers[form]["trials"]
-            rows.append(row(what, paper, task[form], answers[form], unit="%", targets=trials))
-    return rows
+            found.append(finding(what, paper, task[form], answers[form], unit="%", targets=trials))
+    return found
 
 
 CLASSIFICATION = Experiment(
@@ -187,8 +187,8 @@ CLASSIFICATION = Experiment(
     " 1-shot and 90 % for 20-way 5-shot.",
     caption="Share of right answers with 95 % intervals; diamonds are the paper's.",
     needs=VMA,
-    asks=classification_asks,
-    rows=classification_rows,
+    plan=classification_plan,
+    findings=classification_findings,
     draw=classification_figure,
 )
 
@@ -196,12 +196,12 @@ CLASSIFICATION = Experiment(
 # Supplement
 
 
-def curves_rows(answers: Answers) -> list[Row]:
+def curves_findings(answers: Answers) -> list[Finding]:
     """Where the curves end."""
     answer = answers["curve"]
     last = answer["results"]["rows"][-1]
     names = (("nll", "NLL, training classes"), ("kl_a", "KL_a"), ("kl_z", "KL_z"))
-    return [row(f"{name}, at the end", "curve only; no number", last[key], answer) for key, name in names]
+    return [finding(f"{name}, at the end", "curve only; no number", last[key], answer) for key, name in names]
 
 
 CURVES = Experiment(
@@ -210,7 +210,7 @@ CURVES = Experiment(
     paper="Typical learning curves for the Omniglot one-shot task. No number.",
     caption="One item of each of 8 classes in memory: NLL, and what the address and the variation carry.",
     needs={"vma": Needed("omniglot-fewshot-1")},
-    asks=lambda scale: {"curve": curve("vma")},
-    rows=curves_rows,
+    plan=lambda scale: {"curve": curve("vma")},
+    findings=curves_findings,
     draw=one_shot_figure,
 )

@@ -5,9 +5,9 @@ import math
 from vma.evaluation.episodes import NllOptions, nll
 from vma.evaluation.samples import SamplesOptions, samples
 from vma.plotting.experiments.grids import omniglot28_figure
-from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
-from vma.reproduce.questions import curve
-from vma.reproduce.rows import NO_NUMBER, Answers, Row, row
+from vma.reproduce.experiment import Experiment, Needed, PlannedEvaluation, Scale, planned
+from vma.reproduce.findings import NO_NUMBER, Answers, Finding, finding
+from vma.reproduce.shared_evaluations import curve
 
 MODELS = {"256": "learned |M| = 256", "vae": "VAE", "2048": "learned |M| = 2048, no L2"}
 BELOW, ABOVE = "significantly below the VAE's", "above that with memory"
@@ -15,25 +15,27 @@ PAPER_TEST = {"256": "103.6 (K = 5000)", "vae": NO_NUMBER, "2048": "> 150"}
 PAPER_TRAIN = {"256": BELOW, "vae": ABOVE, "2048": "< 80"}
 
 
-def asks(scale: Scale) -> dict[str, Ask]:
+def plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     """NLL on test and training images for each model; curve and samples of |M| = 256."""
     options = NllOptions(episodes=scale.count(32), samples=scale.samples(5000))
     found = {
         "curve": curve("256"),
-        "samples": ask("256", samples, SamplesOptions(rows=scale.choose(8, 3), samples=scale.choose(10, 2))),
+        "samples": planned(
+            "256", samples, SamplesOptions(rows=scale.choose(8, 3), samples=scale.choose(10, 2))
+        ),
     }
     for key in MODELS:
-        found[f"test {key}"] = ask(key, nll, options)
-        found[f"train {key}"] = ask(key, nll, options, part="train")
+        found[f"test {key}"] = planned(key, nll, options)
+        found[f"train {key}"] = planned(key, nll, options, part="train")
     return found
 
 
-def rows(answers: Answers) -> list[Row]:
+def findings(answers: Answers) -> list[Finding]:
     """NLL, KL_z and KL_a of each model, with a warning where the data is a stand-in for the paper's."""
-    return [each for key in MODELS if f"test {key}" in answers for each in rows_of(key, answers)]
+    return [each for key in MODELS if f"test {key}" in answers for each in findings_of(key, answers)]
 
 
-def rows_of(key: str, answers: Answers) -> list[Row]:
+def findings_of(key: str, answers: Answers) -> list[Finding]:
     """The rows of one model."""
     test, train = answers[f"test {key}"], answers[f"train {key}"]
     burda = test["data"]["name"] == "omniglot28"
@@ -44,13 +46,13 @@ def rows_of(key: str, answers: Answers) -> list[Row]:
         for paper in (PAPER_TEST[key], PAPER_TRAIN[key])
     ]
     found = [
-        row(f"test NLL, {name}", said[0], test["results"]["nll"], test),
-        row(f"training NLL, {name}", said[1], train["results"]["nll"], train),
-        row(f"KL_z, {name}", ABOVE if key == "vae" else BELOW, test["results"]["kl_z"], test),
+        finding(f"test NLL, {name}", said[0], test["results"]["nll"], test),
+        finding(f"training NLL, {name}", said[1], train["results"]["nll"], train),
+        finding(f"KL_z, {name}", ABOVE if key == "vae" else BELOW, test["results"]["kl_z"], test),
     ]
     if "items" in test["results"]:
         paper = f"typically approaches log |M| = {math.log(test['results']['items']):.2f}"
-        found.append(row(f"KL_a, {name}", paper, test["results"]["kl_a"], test))
+        found.append(finding(f"KL_a, {name}", paper, test["results"]["kl_a"], test))
     return found
 
 
@@ -68,7 +70,7 @@ OMNIGLOT28 = Experiment(
         "vae": Needed("omniglot28-vae"),
         "2048": Needed("omniglot28-learned-2048", least=600.0),
     },
-    asks=asks,
-    rows=rows,
+    plan=plan,
+    findings=findings,
     draw=omniglot28_figure,
 )

@@ -12,18 +12,18 @@ from jinja2 import Environment, StrictUndefined
 from vma.errors import InputError
 from vma.files import write_atomically
 from vma.plotting.embedding import data_uri
+from vma.reproduce.findings import Finding, circumstances, shown, training
 from vma.reproduce.pipeline import read_collection
 from vma.reproduce.registry import EXPERIMENTS
-from vma.reproduce.rows import Row, circumstances, shown, training
-from vma.reproduce.verdicts import Verdict, deciding_row, read_verdicts
+from vma.reproduce.verdicts import Verdict, deciding_finding, read_verdicts
 
 
 @dataclass(frozen=True)
 class Pivot:
-    """Rows that make up a table: a line of cells for each name, None where there is none."""
+    """Findings that make up a table: a line of cells for each name, None where there is none."""
 
     columns: list[str]
-    lines: dict[str, list[Row | None]]
+    lines: dict[str, list[Finding | None]]
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class Section:
 
     Attributes:
         record: Its NAME.json.
-        rows: Its rows, but for those of `pivot`.
-        pivot: Its rows that make up a table, if there are any.
+        findings: What was found, but for those of `pivot`.
+        pivot: Findings that make up a table, if there are any.
         json: NAME.json, as a path.
         picture: NAME.png, as a path.
     """
 
     record: dict[str, Any]
-    rows: list[Row]
+    findings: list[Finding]
     pivot: Pivot | None
     json: Path
     picture: Path
@@ -47,10 +47,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Judged:
-    """A verdict, with the row and the section that it is about."""
+    """A verdict, with the finding and the section that it is about."""
 
     verdict: Verdict
-    row: Row
+    finding: Finding
     section: Section
 
 
@@ -89,27 +89,30 @@ def section(path: Path) -> Section:
         raise InputError(
             f"{path} was made with --tiny, so it is no result: make it again without, or delete it."
         )
-    rows = [Row(**row) for row in record["rows"]]
-    plain = [row for row in rows if not row.line]
-    return Section(record, plain, pivot_of([row for row in rows if row.line]), path, path.with_suffix(".png"))
+    found = [Finding(**row) for row in record["rows"]]
+    single, in_table = ([each for each in found if bool(each.line) == wanted] for wanted in (False, True))
+    return Section(record, single, pivot_of(in_table), path, path.with_suffix(".png"))
 
 
-def pivot_of(rows: list[Row]) -> Pivot | None:
-    """Rows as a table of lines and columns, in the order in which they come."""
-    if not rows:
+def pivot_of(findings: list[Finding]) -> Pivot | None:
+    """Findings as a table of lines and columns, in the order in which they come."""
+    if not findings:
         return None
-    columns, names = (list(dict.fromkeys(getattr(row, key) for row in rows)) for key in ("column", "line"))
-    places = {(row.line, row.column): row for row in rows}
-    return Pivot(columns, {name: [places.get((name, column)) for column in columns] for name in names})
+    columns = list(dict.fromkeys(each.column for each in findings))
+    cells = {(each.line, each.column): each for each in findings}
+    names = dict.fromkeys(each.line for each in findings)
+    return Pivot(columns, {name: [cells.get((name, column)) for column in columns] for name in names})
 
 
 def judged(verdicts: list[Verdict], found: list[Section]) -> list[Judged]:
-    """Every verdict on an experiment that was run, with the row that decides."""
-    places = {each.record["experiment"]: each for each in found}
+    """Every verdict on an experiment that was run, with the finding that decides."""
+    named = {each.record["experiment"]: each for each in found}
     return [
-        Judged(verdict, deciding_row(verdict, [Row(**row) for row in place.record["rows"]]), place)
+        Judged(
+            verdict, deciding_finding(verdict, [Finding(**row) for row in section.record["rows"]]), section
+        )
         for verdict in verdicts
-        if (place := places.get(verdict.experiment))
+        if (section := named.get(verdict.experiment))
     ]
 
 

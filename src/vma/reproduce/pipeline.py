@@ -1,4 +1,4 @@
-"""`reproduce`: train what is missing, ask what is not answered, collect, draw; a cut experiment goes on."""
+"""`reproduce`: train what is missing, evaluate what has no answer, collect, draw; a cut experiment goes on."""
 
 import json
 import os
@@ -18,9 +18,9 @@ from vma.evaluation.answers import answer
 from vma.evaluation.resumable import Evaluation, progress
 from vma.files import write_atomically
 from vma.plotting.style import png
-from vma.reproduce.experiment import Ask, Experiment, Laboratory, Scale
-from vma.reproduce.rows import Answer, Answers
-from vma.reproduce.training import Place, chosen, minutes_each, obtain_run
+from vma.reproduce.experiment import Experiment, OpenRuns, PlannedEvaluation, Scale
+from vma.reproduce.findings import Answer, Answers
+from vma.reproduce.run_store import RunStore, chosen, minutes_each, obtain_run
 from vma.runs.folder import Run, revision
 from vma.runs.processes import Processes, choose_device
 
@@ -41,28 +41,28 @@ class Collected:
 
 
 def reproduce(
-    experiment: Experiment, scale: Scale, place: Place, out: Path, given: Mapping[str, Run], command: str
+    experiment: Experiment, scale: Scale, store: RunStore, out: Path, given: Mapping[str, Run], command: str
 ) -> Path | None:
     """Make a figure, table or statement of the paper again; the path of its JSON, or None if interrupted.
 
     Args:
         experiment: Which.
         scale: How much is done.
-        place: Where runs are kept, and how they are trained.
+        store: Where runs are kept, and how they are trained.
         out: Folder for the collection, its answers and its figure.
         given: Trained runs to use instead of training.
         command: What to type to get the same again.
     """
-    here = alone(place.device)
-    runs = obtain_runs(experiment, scale, place, given)
+    here = alone(store.device)
+    runs = obtain_runs(experiment, scale, store, given)
     if runs is None:
         print("Stopped: the same command goes on where it stopped.", flush=True)
         return None
-    if place.threads:
-        torch.set_num_threads(place.threads)
-    laboratory = Laboratory(runs, place.data, here.device, command)
-    asks = {key: each for key, each in experiment.asks(scale).items() if set(each.runs) <= set(runs)}
-    answers = {key: answered(key, each, laboratory, out, experiment.name, here) for key, each in asks.items()}
+    if store.threads:
+        torch.set_num_threads(store.threads)
+    open_runs = OpenRuns(runs, store.data, here.device, command)
+    plan = {key: each for key, each in experiment.plan(scale).items() if set(each.runs) <= set(runs)}
+    answers = {key: answered(key, each, open_runs, out, experiment.name, here) for key, each in plan.items()}
     path = out / f"{experiment.name}.json"
     record = {**collection(experiment, scale, answers, command), "threads": torch.get_num_threads()}
     write_atomically(path, json.dumps(record, indent=1, ensure_ascii=False).encode())
@@ -80,7 +80,7 @@ def alone(device: str) -> Processes:
 
 
 def obtain_runs(
-    experiment: Experiment, scale: Scale, place: Place, given: Mapping[str, Run]
+    experiment: Experiment, scale: Scale, store: RunStore, given: Mapping[str, Run]
 ) -> dict[str, Run] | None:
     """All runs of the experiment; None if training was interrupted."""
     needs = chosen(experiment.needs, given, scale)
@@ -88,26 +88,28 @@ def obtain_runs(
     runs = {}
     for number, (key, need) in enumerate(needs.items(), start=1):
         print(f"{experiment.name}: run {number} of {len(needs)}, {key}", flush=True)
-        run = given.get(key) or obtain_run(need, scale, place, minutes)
+        run = given.get(key) or obtain_run(need, scale, store, minutes)
         if run is None:
             return None
         runs[key] = run
     return runs
 
 
-def answered(key: str, each: Ask, laboratory: Laboratory, out: Path, name: str, here: Processes) -> Answer:
-    """The answer to a options: the one that is there already, or a new one; with its file, relative to `out`."""
-    evaluation, folder = each.evaluation(laboratory), out / name
+def answered(
+    key: str, each: PlannedEvaluation, open_runs: OpenRuns, out: Path, name: str, here: Processes
+) -> Answer:
+    """The answer of an evaluation: the one that is there already, or a new one; its file is relative to `out`."""
+    evaluation, folder = each.prepare(open_runs), out / name
     path = newest(folder, evaluation)
     print(f"{name}: {key}: {'answered before' if path else f'{evaluation.parts} parts'}", flush=True)
     if path is None:
         show = progress if sys.stderr.isatty() else None
-        path = Path(answer(evaluation, folder, here, command=laboratory.command, show=show)["file"])
+        path = Path(answer(evaluation, folder, here, command=open_runs.command, show=show)["file"])
     return read_answer(out, path.relative_to(out).as_posix())
 
 
 def newest(folder: Path, evaluation: Evaluation) -> Path | None:
-    """The file of the newest answer to exactly this options."""
+    """The file of the newest answer of exactly this evaluation."""
     found = folder.glob(f"{evaluation.name}-{evaluation.digest[:8]}-*.json")
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
@@ -128,7 +130,7 @@ def collection(experiment: Experiment, scale: Scale, answers: Answers, command: 
         "tiny": scale.tiny,
         "budget_minutes": scale.budget or None,
         "command": command,
-        "rows": [{**asdict(row), "command": command} for row in experiment.rows(answers)],
+        "rows": [{**asdict(each), "command": command} for each in experiment.findings(answers)],
         "answers": {key: found["file"] for key, found in answers.items()},
         "models": models(answers),
         "vma": vma.__version__,

@@ -1,7 +1,7 @@
 """All experiments by name, in the order of the paper."""
 
 from vma.errors import unknown_name
-from vma.reproduce import controls, crossover, estimators, gmn, mnist, omniglot, omniglot28, sweeps
+from vma.reproduce import controls, crossover, estimators, mnist, omniglot, omniglot28, sweeps, table1
 from vma.reproduce.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -14,7 +14,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         omniglot.BREAKDOWN,
         sweeps.CLASSES_SWEEP,
         sweeps.SHOTS_SWEEP,
-        gmn.TABLE1,
+        table1.TABLE1,
         omniglot28.OMNIGLOT28,
         omniglot.CLASSIFICATION,
         controls.FLAT_PRIOR,

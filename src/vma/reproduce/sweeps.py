@@ -4,76 +4,78 @@ import math
 
 from vma.evaluation.sweeps import ClassesOptions, ShotsOptions, classes_sweep, shots_sweep
 from vma.plotting.experiments.sweeps import classes_figure, shots_figure
-from vma.reproduce.experiment import Ask, Experiment, Needed, Scale, ask
-from vma.reproduce.rows import NO_NUMBER, Answer, Answers, Row, row
+from vma.reproduce.experiment import Experiment, Needed, PlannedEvaluation, Scale, planned
+from vma.reproduce.findings import NO_NUMBER, Answer, Answers, Finding, finding
 
 CLASSES = (1, 2, 4, 8, 16, 32, 64, 0)
 SHOTS = (1, 2, 4, 8, 12, 16, 19)
 
 
-def classes_asks(scale: Scale) -> dict[str, Ask]:
+def classes_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     """VMA with 4 and with 16 items a class, soft attention with 16, the VAE with none: all on the same targets."""
     several, most = scale.choose(CLASSES, (25, 50, 0)), scale.choose(16, 2)
     few, many = scale.choose(4, 1), scale.samples()
     return {
-        "vma": ask("vma", classes_sweep, ClassesOptions(several, shots=few, samples=many)),
-        "vma 16": ask("vma", classes_sweep, ClassesOptions(several, shots=most, samples=many)),
-        "soft": ask("soft", classes_sweep, ClassesOptions(several, shots=most, samples=many)),
-        "vae": vae_ask(few, many),
+        "vma": planned("vma", classes_sweep, ClassesOptions(several, shots=few, samples=many)),
+        "vma 16": planned("vma", classes_sweep, ClassesOptions(several, shots=most, samples=many)),
+        "soft": planned("soft", classes_sweep, ClassesOptions(several, shots=most, samples=many)),
+        "vae": planned_vae(few, many),
     }
 
 
-def vae_ask(shots: int, samples: int) -> Ask:
+def planned_vae(shots: int, samples: int) -> PlannedEvaluation:
     """The VAE on the targets of the sweeps; the memory is not looked at."""
-    return ask("vae", classes_sweep, ClassesOptions((0,), shots=shots, samples=samples))
+    return planned("vae", classes_sweep, ClassesOptions((0,), shots=shots, samples=samples))
 
 
-def classes_rows(answers: Answers) -> list[Row]:
+def classes_findings(answers: Answers) -> list[Finding]:
     """The NLL at both ends of every line, how far it rises above log C, the best of all."""
     ours = [answers[key] for key in ("vma", "vma 16") if key in answers]
-    rows = [each for answer in ours for each in (*ends(answer, "VMA"), *own_class_rows(answer))]
+    found = [each for answer in ours for each in (*ends(answer, "VMA"), *own_class_findings(answer))]
     points = [(point, answer) for answer in ours for point in answer["results"]["points"]]
     best, where = min(points, key=lambda pair: pair[0]["nll"]["value"])
-    rows.append(
-        row(f"best NLL of VMA, {best['classes']} classes × {best['shots']}", "68.8", best["nll"], where)
+    found.append(
+        finding(f"best NLL of VMA, {best['classes']} classes × {best['shots']}", "68.8", best["nll"], where)
     )
     if "soft" in answers:
-        rows += soft_rows(answers["soft"])
+        found += soft_findings(answers["soft"])
     if "vae" in answers:
-        rows.append(row("NLL, VAE", "90.8", answers["vae"]["results"]["points"][0]["nll"], answers["vae"]))
-    return rows
+        found.append(
+            finding("NLL, VAE", "90.8", answers["vae"]["results"]["points"][0]["nll"], answers["vae"])
+        )
+    return found
 
 
-def ends(answer: Answer, name: str) -> list[Row]:
+def ends(answer: Answer, name: str) -> list[Finding]:
     """The fewest and the most classes, and the rise between them, beside the log C line."""
     first, last = answer["results"]["points"][0], answer["results"]["points"][-1]
     optimal = math.log(last["classes"] / first["classes"])
     rise = f"{last['classes']} classes instead of {first['classes']}, {first['shots']} items each"
     return [
-        row(
+        finding(
             f"NLL, {name}, C = {first['classes']}, {first['shots']} items each",
             "only drawn",
             first["nll"],
             answer,
         ),
-        row(
+        finding(
             f"NLL, {name}, C = {last['classes']}, {last['shots']} items each",
             "only drawn",
             last["nll"],
             answer,
         ),
-        row(f"rise of NLL, {name}, {rise}", f"little above log C = {optimal:.2f}", last["rise"], answer),
+        finding(f"rise of NLL, {name}, {rise}", f"little above log C = {optimal:.2f}", last["rise"], answer),
     ]
 
 
-def own_class_rows(answer: Answer) -> list[Row]:
+def own_class_findings(answer: Answer) -> list[Finding]:
     """Whether q(a|x) finds the target's class, at every number of classes."""
     names = {
         "own_class_mass": "mass of q(a|x) on the target's class",
         "own_class_first": "class found by q(a|x)",
     }
     return [
-        row(f"{names[key]}, C = {point['classes']}, {point['shots']} items each", NO_NUMBER, point[key], answer,
+        finding(f"{names[key]}, C = {point['classes']}, {point['shots']} items each", NO_NUMBER, point[key], answer,
             unit="%")
         for point in answer["results"]["points"]
         for key in names
@@ -81,7 +83,7 @@ def own_class_rows(answer: Answer) -> list[Row]:
     ]  # fmt: skip
 
 
-def soft_rows(answer: Answer) -> list[Row]:
+def soft_findings(answer: Answer) -> list[Finding]:
     """Soft attention: its best with 1 or 2 classes, and its rise."""
     few = [point for point in answer["results"]["points"] if point["classes"] <= 2] or answer["results"][
         "points"
@@ -90,8 +92,8 @@ def soft_rows(answer: Answer) -> list[Row]:
     what = f"best NLL of soft attention, C = {best['classes']}, {best['shots']} items each"
     rise = ends(answer, "soft attention")[2]
     return [
-        row(what, "73.4 with 1 or 2 classes × 16", best["nll"], answer),
-        row(rise.what, "degrades rapidly", answer["results"]["points"][-1]["rise"], answer),
+        finding(what, "73.4 with 1 or 2 classes × 16", best["nll"], answer),
+        finding(rise.what, "degrades rapidly", answer["results"]["points"][-1]["rise"], answer),
     ]
 
 
@@ -109,33 +111,33 @@ CLASSES_SWEEP = Experiment(
         "vae": Needed("omniglot-vae"),
         "soft": Needed("omniglot-soft"),
     },
-    asks=classes_asks,
-    rows=classes_rows,
+    plan=classes_plan,
+    findings=classes_findings,
     draw=classes_figure,
 )
 
 
-def shots_asks(scale: Scale) -> dict[str, Ask]:
+def shots_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     """All test classes in memory with 1 to 19 items each, for models trained with 1, 4 and 8; the VAE."""
     options = ShotsOptions(scale.choose(SHOTS, (1, 2)), samples=scale.samples())
-    trained = {f"vma {shots}": ask(f"vma{shots}", shots_sweep, options) for shots in (1, 4, 8)}
-    return {**trained, "vae": vae_ask(scale.choose(4, 1), scale.samples())}
+    trained = {f"vma {shots}": planned(f"vma{shots}", shots_sweep, options) for shots in (1, 4, 8)}
+    return {**trained, "vae": planned_vae(scale.choose(4, 1), scale.samples())}
 
 
-def shots_rows(answers: Answers) -> list[Row]:
+def shots_findings(answers: Answers) -> list[Finding]:
     """Both ends of every line, and the VAE."""
-    rows = []
+    found = []
     for key, answer in answers.items():
         if answer["evaluation"] == "shots":
             name = f"VMA trained with {key.removeprefix('vma ')} a class"
             for point in (answer["results"]["points"][0], answer["results"]["points"][-1]):
                 what = f"NLL, {name}, {point['shots']} a class, |M| = {point['memory']}"
-                rows.append(row(what, "only drawn", point["nll"], answer))
+                found.append(finding(what, "only drawn", point["nll"], answer))
     if "vae" in answers:
-        rows.append(
-            row("NLL at 0: VAE", "90.8", answers["vae"]["results"]["points"][0]["nll"], answers["vae"])
+        found.append(
+            finding("NLL at 0: VAE", "90.8", answers["vae"]["results"]["points"][0]["nll"], answers["vae"])
         )
-    return rows
+    return found
 
 
 SHOTS_SWEEP = Experiment(
@@ -151,7 +153,7 @@ SHOTS_SWEEP = Experiment(
         "vma8": Needed("omniglot-fewshot-8", least=120.0),
         "vae": Needed("omniglot-vae"),
     },
-    asks=shots_asks,
-    rows=shots_rows,
+    plan=shots_plan,
+    findings=shots_findings,
     draw=shots_figure,
 )

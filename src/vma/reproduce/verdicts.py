@@ -1,7 +1,8 @@
 """What became of each claim of the paper: a judgement made by hand, beside a number that was measured.
 
-`verdicts.json` lies beside the collections and names, for each claim, an experiment and one of its rows. The page
-takes the paper's number, ours, and the length of training from that row: they cannot differ from what was measured.
+`verdicts.json` lies beside the collections and names, for each claim, an experiment and one of its findings. The
+page takes the paper's number, ours, and the length of training from that finding: they cannot differ from what was
+measured.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from vma.errors import InputError, unknown_name
-from vma.reproduce.rows import Row
+from vma.reproduce.findings import Finding
 
 FILE = "verdicts.json"
 
@@ -24,7 +25,7 @@ class Verdict:
     Attributes:
         claim: What the paper says, in a few words.
         experiment: The experiment that looks at it.
-        row: The row of it that decides, by what was measured.
+        row: The finding of it that decides, by what was measured.
         verdict: `reproduced`, `exceeded` (we do better), `partly`, or `not`.
         because: Why, in a sentence.
     """
@@ -47,9 +48,9 @@ def read_verdicts(results: Path) -> list[Verdict]:
         raise InputError(f"{path} cannot be read: {error}.") from None
 
 
-def deciding_row(verdict: Verdict, rows: Sequence[Row]) -> Row:
-    """The row, among those of its experiment, that a verdict is about."""
-    found = {row.what: row for row in rows}
+def deciding_finding(verdict: Verdict, findings: Sequence[Finding]) -> Finding:
+    """The finding, among those of its experiment, that a verdict is about."""
+    found = {each.what: each for each in findings}
     if verdict.row not in found:
         raise unknown_name(f"row of {verdict.experiment} in {FILE}", verdict.row, found)
     return found[verdict.row]

@@ -1,4 +1,4 @@
-"""The questions beyond `vma evaluate`: curves, paired comparisons, the cells of Table 1."""
+"""The evaluations beyond those of `vma evaluate`: curves, paired comparisons, the cells of Table 1."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,20 +12,20 @@ from vma.data import load_dataset
 from vma.data.dataset import Dataset
 from vma.errors import InputError
 from vma.evaluation.episodes import NllOptions, nll
-from vma.reproduce.experiment import Laboratory
-from vma.reproduce.questions import compared, comparison, curve, thinned
-from vma.reproduce.table_cells import Cell, TableOptions, Targets, cells_of, summary, table
-from vma.reproduce.training import tiny
+from vma.reproduce.experiment import OpenRuns
+from vma.reproduce.run_store import tiny
+from vma.reproduce.shared_evaluations import compared, comparison, curve, thinned
+from vma.reproduce.table1 import Cell, TableOptions, Targets, cells_of, summary, table
 from vma.runs.presets import PRESETS
 
 DISJOINT, REPEATED = ("disjoint", "with-replacement")
 
 
 @pytest.fixture(scope="module")
-def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
-    root = tmp_path_factory.mktemp("laboratory")
+def open_runs(tmp_path_factory: pytest.TempPathFactory) -> OpenRuns:
+    root = tmp_path_factory.mktemp("runs")
     names = {"vma": "omniglot-fewshot-4", "vae": "omniglot-vae", "gmn": "gmn-gmn"}
-    return Laboratory({key: fit(tiny(PRESETS[name]), root / key) for key, name in names.items()})
+    return OpenRuns({key: fit(tiny(PRESETS[name]), root / key) for key, name in names.items()})
 
 
 def test_a_curve_is_thinned_by_means_over_windows() -> None:
@@ -40,10 +40,10 @@ def test_a_curve_is_thinned_by_means_over_windows() -> None:
     assert thinned([]) == []
 
 
-def test_the_curve_of_a_run_is_its_metrics(laboratory: Laboratory) -> None:
-    evaluation = curve("vma").evaluation(laboratory)
+def test_the_curve_of_a_run_is_its_metrics(open_runs: OpenRuns) -> None:
+    evaluation = curve("vma").prepare(open_runs)
     found = evaluation.summary([evaluation.part(0)])
-    metrics = laboratory.runs["vma"].metrics()
+    metrics = open_runs.runs["vma"].metrics()
     assert [row["update"] for row in found["rows"]] == [1, 2, 3]
     assert [row["nll"] for row in found["rows"]] == pytest.approx([row["nll"] for row in metrics], abs=1e-4)
     assert (found["memory"], found["K"]) == (4, 2)
@@ -61,12 +61,12 @@ def test_differences_are_paired_by_target() -> None:
     assert found["models"]["b"]["above_first"]["error"] == pytest.approx(0.5 / 3**0.5)
 
 
-def test_a_comparison_asks_each_model_what_nll_asks_it(laboratory: Laboratory) -> None:
+def test_a_comparison_asks_each_model_what_nll_asks_it(open_runs: OpenRuns) -> None:
     options = NllOptions(episodes=2, classes=3, targets=2, shots=2, samples=2)
-    both = comparison(("vma", "vae"), options).evaluation(laboratory)
+    both = comparison(("vma", "vae"), options).prepare(open_runs)
     found = both.summary([both.part(number) for number in range(both.parts)])
     for key in ("vma", "vae"):
-        alone = nll(laboratory.trained(key), options)
+        alone = nll(open_runs.trained(key), options)
         expected = alone.summary([alone.part(number) for number in range(alone.parts)])
         assert found["models"][key]["nll"] == expected["nll"]
         assert both.about["models"][key]["kind"] == key
@@ -139,8 +139,8 @@ def test_more_than_there_is_is_refused(glyphs: Dataset) -> None:
 
 
 @pytest.mark.parametrize("key", ["vma", "gmn"])
-def test_the_table_is_the_mean_of_bounds(laboratory: Laboratory, key: str) -> None:
-    trained = laboratory.trained(key)
+def test_the_table_is_the_mean_of_bounds(open_runs: OpenRuns, key: str) -> None:
+    trained = open_runs.trained(key)
     options = TableOptions(classes=(1, 2), shots=(3,), targets=12, samples=1)
     evaluation = table(trained, options)
     assert evaluation.parts == 6 * 2
@@ -157,16 +157,16 @@ def test_the_table_is_the_mean_of_bounds(laboratory: Laboratory, key: str) -> No
     assert rows[0]["nll"][0] == pytest.approx(float(expected), rel=1e-5)
 
 
-def test_a_laboratory_opens_a_run_once(laboratory: Laboratory, tmp_path: Path) -> None:
-    assert laboratory.trained("vma") is laboratory.trained("vma")
-    assert laboratory.trained("vma", "train").dataset.split != laboratory.trained("vma").dataset.split
+def test_a_run_is_opened_once(open_runs: OpenRuns, tmp_path: Path) -> None:
+    assert open_runs.trained("vma") is open_runs.trained("vma")
+    assert open_runs.trained("vma", "train").dataset.split != open_runs.trained("vma").dataset.split
 
 
-def test_memory_sizes(laboratory: Laboratory) -> None:
-    from vma.reproduce.questions import memory_size
+def test_memory_sizes(open_runs: OpenRuns) -> None:
+    from vma.reproduce.shared_evaluations import memory_size
 
-    trained = laboratory.trained("vma")
+    trained = open_runs.trained("vma")
     learned = replace(trained.settings, model=replace(trained.settings.model, learned_items=6))
     assert memory_size(replace(trained, settings=learned)) == 6
-    assert memory_size(laboratory.trained("vae")) == 0
-    assert memory_size(laboratory.trained("gmn")) == 0
+    assert memory_size(open_runs.trained("vae")) == 0
+    assert memory_size(open_runs.trained("gmn")) == 0

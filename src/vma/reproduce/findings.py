@@ -1,4 +1,4 @@
-"""Rows "paper / ours ± error / updates / hours": each number with all that it depends on."""
+"""Findings, "paper / ours ± error / updates / hours": each number with all that it depends on."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ NO_NUMBER = "no number"
 
 
 @dataclass(frozen=True)
-class Row:
+class Finding:
     """One number of ours beside the paper's.
 
     Attributes:
@@ -26,7 +26,7 @@ class Row:
         high: Upper end.
         unit: `nats`, `%`, or what else it is counted in.
         text: Ours, in words.
-        line: Its line, where rows make up a table such as Table 1.
+        line: Its line, where findings make up a table such as Table 1.
         column: Its column there.
         updates: Updates of the run, awake.
         sleep_updates: Those asleep.
@@ -62,7 +62,7 @@ class Row:
     sleep_updates: int = 0
 
 
-def row(
+def finding(
     what: str,
     paper: str,
     found: float | dict[str, Any] | str,
@@ -74,13 +74,13 @@ def row(
     column: str = "",
     targets: int = 0,
     samples: int | None = None,
-) -> Row:
-    """A row of a number with its error, of a share with its interval, of a bare number, or of words.
+) -> Finding:
+    """What was found: a number with its error, a share with its interval, a bare number, or words.
 
     Args:
         what: What was measured.
         paper: What the paper says of it.
-        found: As a options's summary has it.
+        found: As the results of an evaluation have it.
         answer: The answer it comes from.
         run: Whose it is, where the answer is on several runs.
         unit: What it is counted in.
@@ -90,7 +90,7 @@ def row(
         samples: K; the default is what the answer says.
     """
     model = answer["models"][run] if run else answer.get("model", {})
-    return Row(
+    return Finding(
         what,
         paper,
         **numbers(found),
@@ -110,7 +110,7 @@ def row(
 
 
 def numbers(found: float | dict[str, Any] | str) -> dict[str, Any]:
-    """The fields of a row that hold what was found; what is not a finite number is left out."""
+    """The fields of a finding that hold what was found; what is not a finite number is left out."""
     if isinstance(found, str):
         return {"text": found}
     if not isinstance(found, dict):
@@ -119,7 +119,7 @@ def numbers(found: float | dict[str, Any] | str) -> dict[str, Any]:
     return {key: value if value is not None and math.isfinite(value) else None for key, value in kept.items()}
 
 
-def shown(each: Row) -> str:
+def shown(each: Finding) -> str:
     """Ours as text, e.g. `72.7 ± 2.6 nats` or `91.3 % (88.0 to 93.8)`."""
     if each.text or each.value is None:
         return each.text or "not a finite number"
@@ -132,7 +132,7 @@ def shown(each: Row) -> str:
     return minus(f"{each.value:.{digits}f}{error} {each.unit}".strip())
 
 
-def training(each: Row) -> str:
+def training(each: Finding) -> str:
     """What the run was, e.g. `6 000 updates, 32 maps, 1.03 h`; nothing where no run is behind the number."""
     if not each.updates:
         return ""
@@ -140,7 +140,7 @@ def training(each: Row) -> str:
     return f"{length(each.updates, each.sleep_updates)}{maps}, {each.hours:.2f} h"
 
 
-def circumstances(each: Row) -> str:
+def circumstances(each: Finding) -> str:
     """What a number depends on, e.g. `K = 1000, 144 targets, disjoint, omniglot 45-5/test`."""
     parts = [
         f"K = {each.samples}" if each.samples else "",

@@ -1,17 +1,17 @@
-"""The rows of saved answers: ours beside the paper's numbers, where those were measured alike."""
+"""The findings of saved answers: ours beside the paper's numbers, where those were measured alike."""
 
 import pytest
 
 from tests.reproduce.small import GOLDEN, papers_tasks
 from vma.errors import InputError
 from vma.reproduce.crossover import in_words
-from vma.reproduce.gmn import PAPER, SHOTS, paper_number
 from vma.reproduce.registry import EXPERIMENTS
+from vma.reproduce.table1 import PAPER, SHOTS, paper_number
 
 
 def test_figure_5a_without_its_baselines() -> None:
     answers = {key: value for key, value in GOLDEN["fig5a-classes"].items() if key.startswith("vma")}
-    rows = EXPERIMENTS["fig5a-classes"].rows(answers)
+    rows = EXPERIMENTS["fig5a-classes"].findings(answers)
     assert len([row for row in rows if "NLL" in row.what]) == 7
     points = answers["vma"]["results"]["points"]
     found = [row.value for row in rows if "mass of q(a|x)" in row.what][: len(points)]
@@ -19,7 +19,7 @@ def test_figure_5a_without_its_baselines() -> None:
 
 
 def test_classification_has_the_papers_numbers_for_the_papers_tasks() -> None:
-    rows = EXPERIMENTS["text-classification"].rows(papers_tasks())
+    rows = EXPERIMENTS["text-classification"].findings(papers_tasks())
     assert [row.paper for row in rows] == ["91 %", "90 %", "no number", "no number"]
     assert all(row.low is not None and row.high is not None for row in rows)
 
@@ -55,4 +55,4 @@ def test_estimators_that_were_never_validated_cannot_be_compared() -> None:
     rows = [{"update": 7, "seconds": 1.0, "nll": 99.0}]
     answers["curve exact"]["results"] = {**answers["curve exact"]["results"], "rows": rows}
     with pytest.raises(InputError, match="larger --budget"):
-        EXPERIMENTS["estimators"].rows(answers)
+        EXPERIMENTS["estimators"].findings(answers)

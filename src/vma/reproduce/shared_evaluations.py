@@ -1,4 +1,4 @@
-"""Questions that an experiment asks beyond those of `vma evaluate`: learning curves, paired comparisons."""
+"""Evaluations that several experiments make beyond those of `vma evaluate`: learning curves, paired comparisons."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,18 +9,18 @@ from vma.evaluation.episodes import NllOptions, groups_of, nll
 from vma.evaluation.resumable import Evaluation, Row
 from vma.evaluation.statistics import mean_of
 from vma.evaluation.trained_run import TrainedRun
-from vma.reproduce.experiment import Ask, Laboratory
+from vma.reproduce.experiment import OpenRuns, PlannedEvaluation
 
 POINTS = 150  # of a curve
 KEPT = ("nll", "kl_a", "kl_z", "entropy_q_a", "entropy_p_a", "valid_nll")
 
 
-def curve(key: str) -> Ask:
+def curve(key: str) -> PlannedEvaluation:
     """The learning curve of a run: its metrics, averaged over windows so that few points are left."""
 
-    def evaluation(laboratory: Laboratory) -> Evaluation:
-        trained = laboratory.trained(key)
-        rows = [row for row in laboratory.runs[key].metrics() if "nll" in row]  # awake
+    def prepare(open_runs: OpenRuns) -> Evaluation:
+        trained = open_runs.trained(key)
+        rows = [row for row in open_runs.runs[key].metrics() if "nll" in row]  # awake
         about = {
             "model": trained.about["model"],
             "protocol": f"in training on {trained.settings.data.name}",
@@ -31,7 +31,7 @@ def curve(key: str) -> Ask:
         found = {"rows": thinned(rows), "memory": memory_size(trained), "K": trained.settings.samples}
         return Evaluation("curve", about, 1, lambda number: found, lambda parts: parts[0])
 
-    return Ask((key,), evaluation)
+    return PlannedEvaluation((key,), prepare)
 
 
 def thinned(rows: Sequence[Mapping[str, Any]], points: int = POINTS) -> list[dict[str, Any]]:
@@ -57,11 +57,11 @@ def memory_size(trained: TrainedRun) -> int:
     return episode.classes * episode.shots if episode.kind == "few-shot" else 0
 
 
-def comparison(keys: Sequence[str], options: NllOptions) -> Ask:
+def comparison(keys: Sequence[str], options: NllOptions) -> PlannedEvaluation:
     """−log p(x|M) of the same targets under several models, and the differences to the first, paired by target."""
 
-    def evaluation(laboratory: Laboratory) -> Evaluation:
-        parts = {key: nll(laboratory.trained(key), options) for key in keys}
+    def prepare(open_runs: OpenRuns) -> Evaluation:
+        parts = {key: nll(open_runs.trained(key), options) for key in keys}
         first = parts[keys[0]]
         models = {key: part.about["model"] for key, part in parts.items()}
         about = {**{name: value for name, value in first.about.items() if name != "model"}, "models": models}
@@ -75,7 +75,7 @@ def comparison(keys: Sequence[str], options: NllOptions) -> Ask:
 
         return Evaluation("comparison", about, first.parts, part, compared)
 
-    return Ask(tuple(keys), evaluation)
+    return PlannedEvaluation(tuple(keys), prepare)
 
 
 def compared(rows: list[Row]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The runs of an experiment: found, resumed or trained, each in a folder that experiments share."""
+"""Where experiments keep the runs that they share: a run is found there, resumed or trained."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ ADDED = (
 
 
 @dataclass(frozen=True)
-class Place:
+class RunStore:
     """Where runs are kept and how they are trained.
 
     Attributes:
@@ -67,12 +67,12 @@ def minutes_each(scale: Scale, runs: int) -> float:
     return scale.budget * TRAINING_SHARE / max(1, runs)
 
 
-def settings_of(need: Needed, scale: Scale, place: Place, minutes: float) -> TrainSettings:
+def settings_of(need: Needed, scale: Scale, store: RunStore, minutes: float) -> TrainSettings:
     """What a run is trained with: the paper's settings, or the ones for a small budget and its minutes."""
     fast = f"{need.preset}-fast"
     limited = scale.budget or scale.updates
     settings = need.change(PRESETS[fast if limited and fast in PRESETS else need.preset])
-    settings = replace(with_data_at_hand(settings, place.data), threads=place.threads)
+    settings = replace(with_data_at_hand(settings, store.data), threads=store.threads)
     if scale.tiny:
         return tiny(settings)
     if scale.updates:
@@ -138,10 +138,10 @@ def decisive(settings: TrainSettings) -> dict[str, Any]:
     return found
 
 
-def obtain_run(need: Needed, scale: Scale, place: Place, minutes: float) -> Run | None:
+def obtain_run(need: Needed, scale: Scale, store: RunStore, minutes: float) -> Run | None:
     """The run, trained to its end; None if somebody interrupted."""
-    settings = settings_of(need, scale, place, minutes)
-    run = Run(place.root / folder_name(settings, need.variant, scale.tiny))
+    settings = settings_of(need, scale, store, minutes)
+    run = Run(store.root / folder_name(settings, need.variant, scale.tiny))
     if run.settings_file.exists():
         check_same(run, settings)
     if is_trained(run):
@@ -149,7 +149,7 @@ def obtain_run(need: Needed, scale: Scale, place: Place, minutes: float) -> Run 
         return run
     length = f"{minutes:.1f} minutes" if settings.minutes else f"{settings.updates} updates"
     print(f"  training {run.folder}: {length}", flush=True)
-    return run if train_on(run, settings, place, quiet=scale.tiny) else None
+    return run if train_on(run, settings, store, quiet=scale.tiny) else None
 
 
 def check_same(run: Run, wanted: TrainSettings) -> None:
@@ -170,14 +170,14 @@ def is_trained(run: Run) -> bool:
     return is_at_its_end(latest_progress(run), run.settings())
 
 
-def train_on(run: Run, settings: TrainSettings, place: Place, quiet: bool) -> bool:
+def train_on(run: Run, settings: TrainSettings, store: RunStore, quiet: bool) -> bool:
     """Start the run, or go on with it; whether it came to its end."""
     from vma.training.loop import train_run
 
     resume = run.settings_file.exists()
     if resume:
         settings = replace(run.settings(), threads=settings.threads)
-    return train_run(settings, run, data=place.data, device=place.device, resume=resume, quiet=quiet)
+    return train_run(settings, run, data=store.data, device=store.device, resume=resume, quiet=quiet)
 
 
 def given_run(text: str) -> tuple[str, Run]:
