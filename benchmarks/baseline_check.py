@@ -16,8 +16,9 @@ from typing import Any
 import torch
 
 from vma.evaluation import ClassesOptions, classes_sweep, open_run
+from vma.evaluation.json_values import plain
 from vma.evaluation.statistics import mean_of
-from vma.evaluation.sweeps import pool
+from vma.evaluation.sweeps import SweepSetting, pool
 from vma.runs.folder import Run
 
 CLASSES, TARGETS, SAMPLES, SEED = (1, 2, 4, 8, 16, 32), 2, 64, 0
@@ -29,10 +30,11 @@ def sweep(kind: str, run: Run) -> dict[str, Any]:
     evaluation = classes_sweep(open_run(run), options)
     rows = [evaluation.part(number) for number in range(evaluation.parts)]
     shots = evaluation.about["shots"]
-    pooled = {classes: pool(rows, (classes, shots)) for classes in CLASSES}
-    points = evaluation.summary(rows)["points"]
-    print(kind, *(f"C={p['classes']}: {p['nll']['value']:.1f}" for p in points), sep="  ", flush=True)
-    return {"model": kind, **evaluation.about["model"], "shots": shots, "points": points, "pooled": pooled}
+    pooled = {classes: pool(rows, SweepSetting(classes, shots)) for classes in CLASSES}
+    points = evaluation.summary(rows).points
+    print(kind, *(f"C={p.classes}: {p.nll.value:.1f}" for p in points), sep="  ", flush=True)
+    said = {"model": kind, **evaluation.about["model"], "shots": shots}
+    return {**said, "points": [plain(point) for point in points], "pooled": pooled}
 
 
 def against(model: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
@@ -40,7 +42,7 @@ def against(model: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
     above = {}
     for c in CLASSES:
         (ours, groups), (theirs, _) = model["pooled"][c], first["pooled"][c]
-        differences = [one - other for one, other in zip(ours["nll"], theirs["nll"], strict=True)]
+        differences = [one - other for one, other in zip(ours.nll, theirs.nll, strict=True)]
         above[str(c)] = asdict(mean_of(differences, groups))
     kept = {key: value for key, value in model.items() if key != "pooled"}
     return {**kept, "above_first": above}

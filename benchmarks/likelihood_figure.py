@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from vma.data import load_dataset
 from vma.data.samplers import EpisodeSampler
-from vma.evaluation.images import pack
+from vma.evaluation.json_values import pack, plain
 from vma.files import write_atomically
 from vma.memory import Memory
 from vma.model import VMA
@@ -61,8 +61,8 @@ def answer(bernoulli: Path, in_order: Path, options: Options) -> dict[str, Any]:
         EpisodeSampler(data, classes=ROWS, targets=REAL, shots=1, seed=options.seed).episode(0).tensors()
     )
     found: dict[str, Any] = {
-        "items": pack(episode.memory.unsqueeze(1)),
-        "real": pack(episode.targets.unflatten(0, (ROWS, REAL))),
+        "items": plain(pack(episode.memory.unsqueeze(1))),
+        "real": plain(pack(episode.targets.unflatten(0, (ROWS, REAL)))),
         "data": f"{data.name} {data.split}, one item alone in memory",
         "seed": options.seed,
     }
@@ -75,7 +75,7 @@ def answer(bernoulli: Path, in_order: Path, options: Options) -> dict[str, Any]:
             )
             for i, item in enumerate(episode.memory)
         ]
-        found[name] = pack(torch.stack([row.shown for row in rows]))
+        found[name] = plain(pack(torch.stack([row.shown for row in rows])))
         found[f"{name}_model"] = {"file": path.name, "config": asdict(model.config)}
     return found
 

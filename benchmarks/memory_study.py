@@ -110,7 +110,7 @@ def run(way: str, seed: int, options: Options) -> Row:
     phase = Awake(model, settings, streams, Processes(0, 1, torch.device("cpu")))
     for update in range(options.updates):
         phase.step(update, update, update / options.updates)
-    return {"way": way, "seed": seed, **measure(TrainedRun(phase.average.model, held_out, settings, {}))}
+    return {"way": way, "seed": seed, **measure(TrainedRun(phase.average.model, held_out, settings))}
 
 
 def start_at_mean_digit(model: VMA, data: Dataset) -> None:
@@ -121,10 +121,9 @@ def start_at_mean_digit(model: VMA, data: Dataset) -> None:
 
 def measure(trained: TrainedRun) -> Row:
     """NLL, divergences, and how much of the memory is in use."""
-    asked = nll(trained, OPTIONS)
-    found = asked.summary([asked.part(number) for number in range(OPTIONS.episodes)])
-    means = {name: found[name]["value"] for name in ("nll", "kl_a", "kl_z")}
-    return {**means, **{name: found[name] for name in ("entropy_p_a", "items_in_use")}}
+    found = nll(trained, OPTIONS).results()
+    means = {"nll": found.nll.value, "kl_a": found.kl_a.value, "kl_z": found.kl_z.value}
+    return {**means, "entropy_p_a": found.entropy_p_a, "items_in_use": found.items_in_use}
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -22,7 +22,7 @@ from vma.addressing import class_mass
 from vma.data import load_dataset
 from vma.data.dataset import Dataset
 from vma.data.samplers import EpisodeSampler
-from vma.evaluation.calibration import LEAST, of_forecasts
+from vma.evaluation.calibration import LEAST, Forecast, of_forecasts
 from vma.fewshot import TrainedModel, load
 from vma.fewshot.recognition import FEW, Rule, log_likelihoods
 from vma.files import write_atomically
@@ -43,7 +43,7 @@ def held_out_classes() -> Dataset:
 def ask(model: TrainedModel, data: Dataset, ways: int, shots: int) -> dict[str, Any]:
     """Every rule on the same targets, one of each class of an episode; likelihoods are asked for once."""
     sampler = EpisodeSampler(data, classes=ways, targets=1, shots=shots, seed=SEED)
-    said: list[list[dict[str, Any]]] = [[] for _ in RULES]
+    said: list[list[Forecast]] = [[] for _ in RULES]
     for step in range(-(-TARGETS // ways)):
         episode = sampler.episode(step).tensors()
         keyed = model.model.remember(episode.memory)
@@ -59,18 +59,18 @@ def ask(model: TrainedModel, data: Dataset, ways: int, shots: int) -> dict[str, 
     return {"ways": ways, "shots": shots, "targets": len(said[0]), "rules": [numbers(f) for f in said]}
 
 
-def forecasts_of(mass: Float[Tensor, "batch classes"], labels: Tensor) -> list[dict[str, Any]]:
+def forecasts_of(mass: Float[Tensor, "batch classes"], labels: Tensor) -> list[Forecast]:
     """What was said of each target."""
     top, place = mass.clamp(LEAST, 1.0).max(1)
     log_prob = mass.clamp(LEAST, 1.0).gather(1, labels[:, None]).squeeze(1).log()
     rows = zip(top.tolist(), (place == labels).tolist(), log_prob.tolist(), strict=True)
-    return [{"probability": p, "right": hit, "log_prob": log, "milliseconds": 0.0} for p, hit, log in rows]
+    return [Forecast(p, hit, log, milliseconds=0.0) for p, hit, log in rows]
 
 
-def numbers(forecasts: list[dict[str, Any]]) -> dict[str, float]:
+def numbers(forecasts: list[Forecast]) -> dict[str, float]:
     """Accuracy, log-probability of the right class and calibration error."""
     found = of_forecasts(forecasts)
-    values = (found["accuracy"]["value"], found["log_prob"]["value"], found["calibration_error"])
+    values = (found.accuracy.value, found.log_prob.value, found.calibration_error)
     names = ("accuracy", "log_prob", "calibration_error")
     return {name: round(value, 5) for name, value in zip(names, values, strict=True)}
 

@@ -16,6 +16,7 @@ import torch
 
 from vma.data.samplers import EpisodeSampler
 from vma.evaluation import bounds, open_run
+from vma.evaluation.json_values import plain
 from vma.evaluation.statistics import mean_of
 from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
@@ -49,7 +50,7 @@ def main(run: Run, path: Path) -> None:
     trained = open_run(run)
     rows = [compare(trained, samples) for samples in SAMPLES]
     asked = {"protocol": "disjoint", "classes": 8, "shots": 4, "targets": 32 * EPISODES, "seed": SEED}
-    about = {**trained.about, **asked}
+    about = {**plain(trained.about), **asked}
     path.write_text(json.dumps({**about, "rows": rows}, indent=1))
     for row in rows:
         print(row["samples"], row["nll"], "gain", row["gain"], row["seconds"], flush=True)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from vma.evaluation.growing_memories import GrowingMemories
+from vma.evaluation.json_values import plain
 from vma.evaluation.trained_run import TrainedRun, open_run
 from vma.files import write_atomically
 from vma.memory import Memory
@@ -54,7 +55,7 @@ def main(run: Run, path: Path) -> None:
     trained = open_run(run)
     rows = [size(trained, classes, shots) for classes, shots in MEMORIES]
     asked = {"protocol": "disjoint", "draws": SEEDS}
-    write_atomically(path, json.dumps({**trained.about, **asked, "rows": rows}, indent=1).encode())
+    write_atomically(path, json.dumps({**plain(trained.about), **asked, "rows": rows}, indent=1).encode())
     for row in rows:
         print({name: round(value, 2) for name, value in row.items()}, flush=True)
 

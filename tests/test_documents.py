@@ -261,7 +261,7 @@ def test_the_page_of_results_is_that_of_the_collections() -> None:
     values = contents(ROOT / "results")
     judged = {each.experiment for each in read_verdicts(ROOT / "results")}
     shown_only = {"fig4a-oneshot", "supp-curves"}  # samples and curves, of which the paper claims no number
-    assert judged | shown_only == {each.record["experiment"] for each in values["sections"]}
+    assert judged | shown_only == {each.record.experiment for each in values["sections"]}
     assert render("template.md", ROOT / "docs", values) == (ROOT / "docs/results.md").read_text()
 
 

@@ -44,9 +44,10 @@ def bench_attention(
     settings = few_shot_preset(preset, maps)
     with using_threads(threads):
         rows = [measure(settings, items, targets, repeats, clock) for items in memory]
+        times = {row["memory"]: row["seconds"] for row in rows}
         found: Result = {
             "bench": "attention",
-            **{f"crossing_{kind}": crossing_of(rows, name) for name, kind in SOFT.items()},
+            **{f"crossing_{kind}": crossing_of(times, name) for name, kind in SOFT.items()},
             "growth": {name: growth(rows, name) for name in (HARD, *SOFT)},
             "rows": rows,
             "settings": {"preset": preset, "maps": maps, "memory": memory, "targets": targets,

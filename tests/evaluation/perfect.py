@@ -10,7 +10,7 @@ from torch import Tensor
 from vma import VMA, AddressDistribution, BoundTerms, Memory, ModelConfig
 from vma.build import parts_of
 from vma.data.dataset import Dataset
-from vma.evaluation.trained_run import TrainedRun
+from vma.evaluation.trained_run import About, DataDescription, ModelDescription, TrainedRun
 from vma.runs.settings import EpisodeSettings, TrainSettings
 
 COST = 11.0  # −log p(x|m_a) where m_a is of x's class
@@ -81,4 +81,6 @@ class Blind(Perfect):
 
 def trained(model: VMA, dataset: Dataset, shots: int = 2) -> TrainedRun:
     settings = TrainSettings(model=CONFIG, episode=EpisodeSettings(classes=2, targets=1, shots=shots))
-    return TrainedRun(model, dataset, settings, {"model": {"kind": "vma"}, "data": {"name": dataset.name}})
+    return TrainedRun(
+        model, dataset, settings, About(ModelDescription(kind="vma"), DataDescription(dataset.name))
+    )

@@ -2,6 +2,7 @@
 
 import io
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ from tests.evaluation.perfect import coded, trained
 from tests.oracles import SIGMAS, small_convolutional, small_mlp
 from vma import InputError
 from vma.build import build_model, build_vma
-from vma.evaluation import CalibrationOptions, calibration
+from vma.evaluation import Answer, CalibrationOptions, calibration
 from vma.evaluation.calibration import (
     BINS,
     LEAST,
+    Bin,
+    CalibrationRow,
+    Forecast,
     calibration_error,
     error_by_chance,
     of_forecasts,
@@ -76,13 +80,13 @@ def asked(**changes: Any) -> Evaluation:
     return calibration(trained(build_vma(small_mlp()), coded(9, 4)), options)
 
 
-def rows_of(evaluation: Evaluation) -> list[dict[str, Any]]:
+def rows_of(evaluation: Evaluation) -> list[CalibrationRow]:
     return [evaluation.part(number) for number in range(evaluation.parts)]
 
 
-def without_time(row: dict[str, Any]) -> dict[str, Any]:
-    rules = {name: [{**each, "milliseconds": 0} for each in rows] for name, rows in row["rules"].items()}
-    return {**row, "rules": rules}
+def without_time(row: CalibrationRow) -> CalibrationRow:
+    rules = {name: [replace(each, milliseconds=0) for each in said] for name, said in row.rules.items()}
+    return replace(row, rules=rules)
 
 
 def test_what_is_measured_is_what_recognise_says() -> None:
@@ -92,31 +96,31 @@ def test_what_is_measured_is_what_recognise_says() -> None:
     (row,) = rows_of(calibration(about, options))
     episode = trial_draw(about.dataset, 3, 2, 5)(0).tensors()
     keyed = about.model.remember(episode.memory)
-    for name, (said,) in row["rules"].items():
+    for name, (said,) in row.rules.items():
         classes, x = episode.memory_labels.tolist(), episode.targets.double()
         share = shares(about.model, keyed, classes, x, RULES[name], 2, about.generator(5, 0))[0]
         mass = torch.stack([share[episode.memory_labels == c].sum() for c in range(3)])
         label = int(episode.target_labels)
-        assert said["probability"] == pytest.approx(float(mass.max()))
-        assert said["right"] == (int(mass.argmax()) == label)
-        assert said["log_prob"] == pytest.approx(math.log(float(mass[label])))
-        assert said["milliseconds"] > 0
+        assert said.probability == pytest.approx(float(mass.max()))
+        assert said.right == (int(mass.argmax()) == label)
+        assert said.log_prob == pytest.approx(math.log(float(mass[label])))
+        assert said.milliseconds > 0
 
 
 def test_parts_are_functions_of_their_number_and_cover_all_trials() -> None:
     evaluation = asked()
     rows = rows_of(evaluation)
     assert without_time(evaluation.part(1)) == without_time(rows[1])
-    assert [len(row["rules"]["joined"]) for row in rows] == [20, 3, 20, 3]
+    assert [len(row.rules["joined"]) for row in rows] == [20, 3, 20, 3]
     found = evaluation.summary(rows)
-    assert [(task["ways"], task["shots"], task["items"]) for task in found["tasks"]] == [(3, 2, 6), (2, 1, 2)]
-    for task in found["tasks"]:
-        assert list(task["rules"]) == list(RULES)
-        for each in task["rules"].values():
-            assert each["accuracy"]["trials"] == 23
-            assert 0 <= each["calibration_error"] <= 1
-            assert each["log_prob"]["value"] <= 0
-            assert sum(own["trials"] for own in each["reliability"]) == 23
+    assert [(task.ways, task.shots, task.items) for task in found.tasks] == [(3, 2, 6), (2, 1, 2)]
+    for task in found.tasks:
+        assert list(task.rules) == list(RULES)
+        for each in task.rules.values():
+            assert each.accuracy.trials == 23
+            assert 0 <= each.calibration_error <= 1
+            assert each.log_prob.value <= 0
+            assert sum(own.trials for own in each.reliability) == 23
 
 
 def test_a_model_that_cannot_choose_is_right_by_chance_and_knows_it() -> None:
@@ -127,37 +131,26 @@ def test_a_model_that_cannot_choose_is_right_by_chance_and_knows_it() -> None:
             parameter.zero_()
     options = CalibrationOptions(tasks=((5, 1),), trials=40, rules=("address",), samples=1)
     evaluation = calibration(trained(model, coded(9, 4)), options)
-    (task,) = evaluation.summary(rows_of(evaluation))["tasks"]
-    assert task["rules"]["address"]["accuracy"]["value"] == 0.2
-    assert task["rules"]["address"]["calibration_error"] == pytest.approx(0, abs=1e-9)
-    assert task["rules"]["address"]["log_prob"]["value"] == pytest.approx(-math.log(5))
+    (task,) = evaluation.results().tasks
+    assert task.rules["address"].accuracy.value == 0.2
+    assert task.rules["address"].calibration_error == pytest.approx(0, abs=1e-9)
+    assert task.rules["address"].log_prob.value == pytest.approx(-math.log(5))
 
 
 def test_a_probability_of_zero_is_a_large_but_finite_loss() -> None:
-    rows = [{"probability": 1.0, "right": False, "log_prob": math.log(LEAST), "milliseconds": 1.0}] * 2
-    found = of_forecasts(rows)
-    assert found["log_prob"]["value"] == pytest.approx(-87.3, abs=0.1)
-    assert found["calibration_error"] == 1.0
+    found = of_forecasts([Forecast(1.0, False, math.log(LEAST), 1.0)] * 2)
+    assert found.log_prob.value == pytest.approx(-87.3, abs=0.1)
+    assert found.calibration_error == 1.0
 
 
 def test_tasks_are_merged_bin_by_bin_for_the_diagram() -> None:
-    first = [
-        {"trials": 10, "probability": 0.5, "right": 0.4},
-        {"trials": 5, "probability": 1.0, "right": 1.0},
-    ]
-    second = [{"trials": 30, "probability": 0.58, "right": 0.6}]
+    first, second = [Bin(10, 0.5, 0.4, 0.25), Bin(5, 1.0, 1.0, 0.0)], [Bin(30, 0.58, 0.6, 0.24)]
     assert merge([first, second], BINS) == [(40, pytest.approx(0.56), 22), (5, 1.0, 5)]
 
 
 def test_an_answer_has_a_table_and_a_diagram() -> None:
     evaluation = asked(rules=("joined", "address"))
-    found = {
-        "evaluation": "calibration",
-        **evaluation.about,
-        "results": evaluation.summary(rows_of(evaluation)),
-    }
-    found["model"] = {"preset": "", "kind": "vma", "updates": 3}
-    found["data"] = {"name": "coded", "split": "all"}
+    found = Answer("calibration", evaluation.about, evaluation.results())
     assert table(found).row_count == 4
     with Image.open(io.BytesIO(draw_calibration(found))) as picture:
         assert picture.width > picture.height > 300

@@ -6,12 +6,8 @@ import pytest
 
 from tests.evaluation.perfect import CONFIG, COST, Perfect, code, coded, trained
 from vma import InputError
-from vma.evaluation import ClassesOptions, Evaluation, ShotsOptions, classes_sweep, shots_sweep
+from vma.evaluation import ClassesOptions, ShotsOptions, classes_sweep, shots_sweep
 from vma.evaluation.growing_memories import GrowingMemories
-
-
-def rows(evaluation: Evaluation) -> list[dict[str, object]]:
-    return [evaluation.part(number) for number in range(evaluation.parts)]
 
 
 @pytest.mark.parametrize("classes", [1, 2, 3, 5, 10])
@@ -61,23 +57,23 @@ def test_too_few_images_or_classes_are_named() -> None:
 def test_a_perfect_model_lies_on_the_log_c_line() -> None:
     options = ClassesOptions(classes=(1, 2, 4, 0), shots=2, samples=8)
     evaluation = classes_sweep(trained(Perfect(CONFIG), coded(8, 5)), options)
-    points = evaluation.summary(rows(evaluation))["points"]
-    assert [p["classes"] for p in points] == [1, 2, 4, 8]
+    points = evaluation.results().points
+    assert [p.classes for p in points] == [1, 2, 4, 8]
     for p in points:
-        assert p["nll"]["value"] == pytest.approx(COST + math.log(p["classes"]), abs=1e-9)
-        assert p["line"] == pytest.approx(p["nll"]["value"], abs=1e-9)
-        assert p["rise"]["value"] == pytest.approx(math.log(p["classes"]), abs=1e-9)
-        assert p["own_class_mass"]["value"] == pytest.approx(1.0)
-        assert p["own_class_first"]["value"] == 1.0
-        assert p["kl_a"]["value"] == pytest.approx(math.log(p["classes"]), abs=1e-9)
+        assert p.nll.value == pytest.approx(COST + math.log(p.classes), abs=1e-9)
+        assert p.line == pytest.approx(p.nll.value, abs=1e-9)
+        assert p.rise.value == pytest.approx(math.log(p.classes), abs=1e-9)
+        assert p.own_class_mass.value == pytest.approx(1.0)
+        assert p.own_class_first.value == 1.0
+        assert p.kl_a.value == pytest.approx(math.log(p.classes), abs=1e-9)
 
 
 def test_more_shots_of_a_perfect_model_change_nothing() -> None:
     evaluation = shots_sweep(trained(Perfect(CONFIG), coded(8, 5)), ShotsOptions(shots=(1, 2, 4), samples=8))
-    results = evaluation.summary(rows(evaluation))
-    assert [p["memory"] for p in results["points"]] == [8, 16, 32]
-    assert results["number_of_targets"] == 8
-    for p in results["points"]:
-        assert p["nll"]["value"] == pytest.approx(COST + math.log(8), abs=1e-9)
+    results = evaluation.results()
+    assert [p.memory for p in results.points] == [8, 16, 32]
+    assert results.number_of_targets == 8
+    for p in results.points:
+        assert p.nll.value == pytest.approx(COST + math.log(8), abs=1e-9)
     with pytest.raises(InputError, match="1 or more items"):
         shots_sweep(trained(Perfect(CONFIG), coded(8, 5)), ShotsOptions(shots=(0, 1)))

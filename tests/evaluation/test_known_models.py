@@ -1,5 +1,6 @@
 """Classification, posterior and samples on models whose answers are known."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -35,25 +36,20 @@ from vma.evaluation import (
     samples,
 )
 from vma.evaluation.classification import trial_draw
-from vma.evaluation.images import pack
-from vma.evaluation.resumable import Evaluation
+from vma.evaluation.json_values import pack, plain
 from vma.plotting.embedding import unpack
 from vma.runs.settings import EpisodeSettings, TrainSettings
 
 
-def results(evaluation: Evaluation) -> dict[str, object]:
-    return evaluation.summary([evaluation.part(number) for number in range(evaluation.parts)])
-
-
 def test_a_perfect_model_classifies_perfectly_and_a_blind_one_by_chance() -> None:
     options = ClassifyOptions(tasks=((5, 1), (4, 2)), trials=40, samples=1)
-    perfect = results(classify(trained(Perfect(CONFIG), coded(9, 4)), options))
-    blind = results(classify(trained(Blind(CONFIG), coded(9, 4)), options))
-    for task in perfect["tasks"]:
-        assert (task["by_address"]["value"], task["by_likelihood"]["value"]) == (1.0, 1.0)
-        assert task["by_address"]["trials"] == 40
-    assert [task["by_address"]["value"] for task in blind["tasks"]] == [0.2, 0.25]
-    assert [task["chance"] for task in blind["tasks"]] == [0.2, 0.25]
+    perfect = classify(trained(Perfect(CONFIG), coded(9, 4)), options).results()
+    blind = classify(trained(Blind(CONFIG), coded(9, 4)), options).results()
+    for task in perfect.tasks:
+        assert (task.by_address.value, task.by_likelihood.value) == (1.0, 1.0)
+        assert task.by_address.trials == 40
+    assert [task.by_address.value for task in blind.tasks] == [0.2, 0.25]
+    assert [task.chance for task in blind.tasks] == [0.2, 0.25]
 
 
 def test_the_likelihood_of_classes_sums_to_that_of_the_memory() -> None:
@@ -76,34 +72,34 @@ def test_only_a_model_with_raw_memory_can_classify_or_be_inspected() -> None:
 
 def test_targets_of_an_absent_class_are_flagged() -> None:
     options = PosteriorOptions(episodes=3, classes=4, shots=2, targets=2, samples=2)
-    found = results(posterior(trained(Perfect(CONFIG), coded(9, 6)), options))
-    assert found["found"]["value"] == 1.0
-    assert found["novelty_auc"] == 1.0
-    assert found["novelty_auc_entropy"] == 1.0
-    assert found["in_memory"]["entropy"]["value"] == pytest.approx(math.log(2))
-    assert found["absent"]["entropy"]["value"] == pytest.approx(math.log(8))
-    kinds = [target["kind"] for target in found["shown"]["looked_up"]]
+    found = posterior(trained(Perfect(CONFIG), coded(9, 6)), options).results()
+    assert found.found.value == 1.0
+    assert found.novelty_auc == 1.0
+    assert found.novelty_auc_entropy == 1.0
+    assert found.in_memory.entropy.value == pytest.approx(math.log(2))
+    assert found.absent.entropy.value == pytest.approx(math.log(8))
+    kinds = [target.kind for target in found.shown.looked_up]
     assert kinds == ["found"] * 8 + ["absent"] * 2
-    assert unpack(found["shown"]["memory"]).shape == (8, 4, 4)
-    assert len(found["shown"]["memory_labels"]) == 8
+    assert unpack(plain(found.shown.memory)).shape == (8, 4, 4)
+    assert len(found.shown.memory_labels) == 8
 
 
 def test_nll_counts_targets_and_resolves_what_was_left_out() -> None:
     evaluation = nll(trained(build_vma(CONFIG), coded(8, 6), shots=3), NllOptions(episodes=4, samples=5))
-    found = results(evaluation)
+    found = evaluation.results()
     assert evaluation.about["classes"] == 2
     assert evaluation.about["shots"] == 3
-    assert found["number_of_targets"] == 8
-    assert found["nll"]["value"] > 0
-    assert found["items"] == 6
-    assert 1 <= found["items_in_use"] <= 6
-    assert found["entropy_p_a"] == pytest.approx(math.log(6))  # the prior starts flat
+    assert found.number_of_targets == 8
+    assert found.nll.value > 0
+    assert found.items == 6
+    assert 1 <= found.items_in_use <= 6
+    assert found.entropy_p_a == pytest.approx(math.log(6))  # the prior starts flat
 
 
 def test_a_model_trained_on_sequences_gets_test_episodes_of_its_own() -> None:
     sequences = EpisodeSettings("sequence", classes=2, targets=10, shots=20)
     settings = TrainSettings(model=small_convolutional(model="gmn"), episode=sequences)
-    asked = TrainedRun(build_vma(CONFIG), coded(8, 9), settings, {"model": {"kind": "vma"}, "data": {}})
+    asked = TrainedRun(build_vma(CONFIG), coded(8, 9), settings)
     evaluation = nll(asked, NllOptions(episodes=1, samples=2))
     assert [evaluation.about[key] for key in ("classes", "targets", "shots")] == [2, 4, 4]
     assert classes_sweep(asked, ClassesOptions(classes=(1,))).about["shots"] == 4
@@ -111,24 +107,24 @@ def test_a_model_trained_on_sequences_gets_test_episodes_of_its_own() -> None:
 
 def test_a_learned_memory_says_how_much_of_it_is_in_use() -> None:
     config = small_mlp(learned_items=6)
-    found = results(
-        nll(trained(build_vma(config), coded(8, 6)), NllOptions(episodes=3, targets=4, samples=2))
-    )
-    assert found["items"] == 6
-    assert 1 <= found["items_in_use"] <= 6
-    assert 0 < found["entropy_p_a"] <= math.log(6) + 1e-9
+    options = NllOptions(episodes=3, targets=4, samples=2)
+    found = nll(trained(build_vma(config), coded(8, 6)), options).results()
+    assert found.items == 6
+    assert 1 <= found.items_in_use <= 6
+    assert 0 < found.entropy_p_a <= math.log(6) + 1e-9
 
 
 def test_samples_by_item_and_of_a_learned_memory() -> None:
     model = build_vma(small_mlp())
-    row = results(samples(trained(model, coded(8, 6)), SamplesOptions(rows=3, samples=4, shots=2, real=2)))
-    shapes = {name: unpack(row[name]).shape for name in ("items", "real", "probabilities", "binary")}
+    options = SamplesOptions(rows=3, samples=4, shots=2, real=2)
+    found = plain(samples(trained(model, coded(8, 6)), options).results())
+    shapes = {name: unpack(found[name]).shape for name in ("items", "real", "probabilities", "binary")}
     pair, four = (3, 2, 4, 4), (3, 4, 4, 4)
     assert shapes == {"items": pair, "real": pair, "probabilities": four, "binary": four}
     learned = build_vma(small_mlp(learned_items=5))
-    row = results(samples(trained(learned, coded(8, 6)), SamplesOptions(rows=3, samples=4)))
-    assert len(set(row["addresses"])) == 3
-    assert unpack(row["probabilities"]).shape == (3, 4, 4, 4)
+    row = samples(trained(learned, coded(8, 6)), SamplesOptions(rows=3, samples=4)).results()
+    assert len(set(row.addresses)) == 3
+    assert unpack(plain(row.probabilities)).shape == (3, 4, 4, 4)
 
 
 def test_rows_of_a_learned_memory_share_their_item() -> None:
@@ -136,15 +132,15 @@ def test_rows_of_a_learned_memory_share_their_item() -> None:
     with torch.no_grad():  # z of no effect: a row's images are then all alike, and rows differ
         learned.networks.decoder_z.weight.zero_()
         learned.networks.decoder_m.weight.mul_(5)
-    row = results(samples(trained(learned, coded(8, 6)), SamplesOptions(rows=3, samples=4)))
-    images = unpack(row["probabilities"])
+    row = samples(trained(learned, coded(8, 6)), SamplesOptions(rows=3, samples=4)).results()
+    images = unpack(plain(row.probabilities))
     assert np.ptp(images, axis=1).max() == 0
     assert np.abs(images[0] - images[1]).max() > 0
 
 
 def test_images_survive_json() -> None:
     images = bits(3, 5, 7)
-    assert (unpack(pack(images)) == images.numpy()).all()
+    assert (unpack(json.loads(json.dumps(plain(pack(images))))) == images.numpy()).all()
 
 
 def alphabet_data(sizes: dict[str, int]) -> Dataset:
@@ -184,8 +180,8 @@ def test_a_perfect_model_is_perfect_within_alphabets_too_and_the_answer_says_so(
     options = ClassifyOptions(tasks=((3, 1),), trials=25, within="alphabet")
     asked = classify(trained(Perfect(CONFIG), alphabet_data({"Greek": 4, "Korean": 3})), options)
     assert asked.about["within"] == "alphabet"
-    (task,) = results(asked)["tasks"]
-    assert task["by_address"]["value"] == 1.0
+    (task,) = asked.results().tasks
+    assert task.by_address.value == 1.0
 
 
 def test_data_without_alphabets_or_with_small_ones_is_refused_in_a_sentence() -> None:

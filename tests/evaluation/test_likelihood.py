@@ -78,13 +78,13 @@ def test_measures_equal_the_exact_ones() -> None:
     noise = torch.randn(4, 5, model.config.latent)
     exact = decomposition(model.terms_at(x, chosen, p_a, q_a, all_addresses(q_a, 1, chosen), noise))
     found = measures(model, x, memory, 4000)
-    assert torch.allclose(torch.tensor(found["kl_a"]), exact.kl_a, rtol=0, atol=1e-12)
-    kl_z = torch.tensor(found["kl_z"])
+    assert torch.allclose(torch.tensor(found.kl_a), exact.kl_a, rtol=0, atol=1e-12)
+    kl_z = torch.tensor(found.kl_z)
     assert bool(((kl_z - exact.kl_z).abs() < 0.05 * exact.kl_z + 0.01).all())
     log_p = exact_log_marginal(model, x, memory)
-    nll = torch.tensor(found["nll"])
+    nll = torch.tensor(found.nll)
     assert bool(((nll + log_p).abs() < 0.05).all())
-    assert torch.allclose(torch.tensor(found["entropy_q_a"]), q_a.entropy(), rtol=0, atol=1e-12)
+    assert torch.allclose(torch.tensor(found.entropy_q_a), q_a.entropy(), rtol=0, atol=1e-12)
 
 
 # --- the tighter bound -------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def test_an_unknown_way_of_sampling_is_named() -> None:
 
 LARGE = """
 import resource, torch
-from vma import VMA, Memory, ModelConfig
+from vma import Memory, ModelConfig, build_vma
 from vma.evaluation import bounds
 torch.set_num_threads(1)
 model = build_vma(ModelConfig(maps=64))

@@ -15,10 +15,19 @@ from tests.evaluation.perfect import CONFIG, COST, SIZE, code, coded, trained
 from tests.oracles import SIGMAS, small_mlp
 from vma import VMA, AddressDistribution, BoundTerms, InputError, Memory
 from vma.build import build_vma, parts_of
-from vma.evaluation import NoveltyOptions, novelty
+from vma.evaluation import Answer, NoveltyOptions, novelty
 from vma.evaluation.figures import draw_novelty
-from vma.evaluation.novelty import LEVELS, MEASURES, area, curve, flagged, histogram, split, summary
-from vma.evaluation.resumable import Evaluation
+from vma.evaluation.novelty import (
+    LEVELS,
+    MEASURES,
+    NoveltyResults,
+    NoveltyRow,
+    area,
+    curve,
+    flagged,
+    histogram,
+    summary,
+)
 from vma.evaluation.tables import table
 from vma.fewshot.novelty import UNUSUAL, t_limit, t_tail
 from vma.reads import Reads
@@ -60,32 +69,26 @@ class Knowing(VMA):
         return BoundTerms(p_a.log_prob(a), q_a.log_prob(a), zero, zero, log_p_x, reads.log_mass)
 
 
-def answered(evaluation: Evaluation) -> dict[str, Any]:
-    rows = [evaluation.part(i) for i in range(evaluation.parts)]
-    about = {**evaluation.about, "model": {"preset": "", "kind": "vma", "updates": 3}}
-    data = {"name": "coded", "split": "built"}
-    return {"evaluation": "novelty", **about, "data": data, "results": evaluation.summary(rows)}
-
-
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+def found() -> Answer[NoveltyResults]:
     options = NoveltyOptions(episodes=3, classes=6, absent=5, shots=4, targets=3, samples=8)
-    return answered(novelty(trained(Knowing(), coded(CLASSES, 12)), options))
+    evaluation = novelty(trained(Knowing(), coded(CLASSES, 12)), options)
+    return Answer("novelty", evaluation.about, evaluation.results())
 
 
-def test_a_model_that_knows_every_class_flags_all_that_are_absent(found: dict[str, Any]) -> None:
-    results = found["results"]
+def test_a_model_that_knows_every_class_flags_all_that_are_absent(found: Answer[NoveltyResults]) -> None:
+    results = found.results
     for name in ("joined", "angle", "odds", "surprise", "nll"):
-        assert results["areas"][name]["value"] == 1.0
-    assert results["found"]["value"] == 1.0
-    assert results["missed"]["value"] == 0.0
-    assert results["false_alarms"]["value"] == 0.0
-    assert results["number_of_targets"] == 3 * (6 + 5) * 3
-    known, new = (sum(results["histogram"][name]) for name in ("known", "new"))
+        assert results.areas[name].value == 1.0
+    assert results.found.value == 1.0
+    assert results.missed.value == 0.0
+    assert results.false_alarms.value == 0.0
+    assert results.number_of_targets == 3 * (6 + 5) * 3
+    known, new = sum(results.histogram.known), sum(results.histogram.new)
     assert (known, new) == (3 * 6 * 3, 3 * 5 * 3)
 
 
-def test_the_table_and_the_figure_show_the_answer(found: dict[str, Any]) -> None:
+def test_the_table_and_the_figure_show_the_answer(found: Answer[NoveltyResults]) -> None:
     shown = table(found)
     assert shown.row_count == 9
     assert "1.000" in list(shown.columns[1].cells)
@@ -106,17 +109,17 @@ def test_an_episode_depends_on_its_number_alone() -> None:
 # Rows whose answer is known
 
 
-def row(known: np.ndarray, new: np.ndarray, freedom: float = 9.0) -> dict[str, Any]:
+def row(known: np.ndarray, new: np.ndarray, freedom: float = 9.0) -> NoveltyRow:
     """An episode of which all measures are the given ones, known and new in turns."""
     values, is_new = np.concatenate((known, new)), np.repeat((False, True), (len(known), len(new)))
     order = np.random.default_rng(len(values)).permutation(len(values))
     measure = values[order].tolist()
-    return {
+    return NoveltyRow(
         **{name: measure for name in MEASURES},
-        "new": is_new[order].tolist(),
-        "p_value": [t_tail(t, freedom) for t in measure],
-        "limit": t_limit(UNUSUAL, freedom),
-    }
+        new=is_new[order].tolist(),
+        p_value=[t_tail(t, freedom) for t in measure],
+        limit=t_limit(UNUSUAL, freedom),
+    )
 
 
 def test_shares_and_areas_of_known_distributions() -> None:
@@ -124,20 +127,22 @@ def test_shares_and_areas_of_known_distributions() -> None:
     draw = np.random.default_rng(0)
     rows = [row(draw.standard_t(9, 100), 3 + draw.standard_t(9, 100)) for _ in range(20)]
     results = summary(rows)
-    for key, expected in (("false_alarms", UNUSUAL), ("found", t_tail(results["limit"] - 3, 9.0))):
+    found = t_tail(results.limit - 3, 9.0)
+    for share, expected in ((results.false_alarms, UNUSUAL), (results.found, found)):
         error = math.sqrt(expected * (1 - expected) / (20 * 100))
-        assert results[key]["value"] == pytest.approx(expected, abs=SIGMAS * error)
-        assert results[key]["error"] == pytest.approx(error, rel=0.6)
-        assert results[key]["low"] < results[key]["value"] < results[key]["high"]
-    assert results["missed"]["value"] == pytest.approx(1 - results["found"]["value"])
-    for promised in results["promised"]:
-        level = promised["level"]
+        assert share.value == pytest.approx(expected, abs=SIGMAS * error)
+        assert share.error == pytest.approx(error, rel=0.6)
+        assert share.low < share.value < share.high
+    assert results.missed.value == pytest.approx(1 - results.found.value)
+    for promised in results.promised:
+        level = promised.level
         error = math.sqrt(level * (1 - level) / (20 * 100))
-        assert promised["value"] == pytest.approx(level, abs=SIGMAS * error)
+        assert promised.value == pytest.approx(level, abs=SIGMAS * error)
     draws = draw.standard_t(9, (2, 100_000))
     expected = float((draws[0] < draws[1] + 3).mean())
-    assert results["areas"]["joined"]["value"] == pytest.approx(
-        expected, abs=SIGMAS * (results["areas"]["joined"]["error"] + 0.5 / math.sqrt(100_000))
+    area_of_joined = results.areas["joined"]
+    assert area_of_joined.value == pytest.approx(
+        expected, abs=SIGMAS * (area_of_joined.error + 0.5 / math.sqrt(100_000))
     )
 
 
@@ -148,7 +153,7 @@ def test_the_area_lies_under_the_curve() -> None:
     assert (np.diff(heights) >= 0).all()
     assert heights[-1] == 1
     assert float(np.trapezoid(heights, LEVELS)) == pytest.approx(area(each, "joined"), abs=0.5 / 100)
-    known, new = split(each, "joined")
+    known, new = each.split("joined")
     limit = np.sort(known)[-10]
     assert heights[10] == pytest.approx((new > limit).mean(), abs=2 / 50)
     perfect = curve(row(np.zeros(4), np.ones(4)), "joined")
@@ -157,15 +162,15 @@ def test_the_area_lies_under_the_curve() -> None:
 
 def test_values_beyond_the_histogram_are_counted_at_its_ends() -> None:
     counts = histogram([row(np.array([-99.0, 0.1]), np.array([1e9, 5.2, 5.3]))])
-    assert (sum(counts["known"]), sum(counts["new"])) == (2, 3)
-    assert (counts["known"][0], counts["new"][-1]) == (1, 1)
+    assert (sum(counts.known), sum(counts.new)) == (2, 3)
+    assert (counts.known[0], counts.new[-1]) == (1, 1)
 
 
 def test_an_error_of_a_share_counts_memories_not_targets() -> None:
     alike = [row(np.full(50, value), np.full(50, 9.0)) for value in (0.0, 0.0, 0.0, 9.0)]
     share = flagged(alike, UNUSUAL, new=False)
-    assert share["value"] == 0.25
-    assert share["error"] == pytest.approx(0.25)
+    assert share.value == 0.25
+    assert share.error == pytest.approx(0.25)
 
 
 MISTAKES = {

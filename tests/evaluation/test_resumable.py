@@ -4,8 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ import torch
 from tests.training.small import fit, small, tiny
 from vma import InputError
 from vma.commands.evaluation import EVALUATIONS, evaluate_command, usage
-from vma.evaluation.answers import answer, earlier
+from vma.evaluation.answers import answer, answer_of, newest
 from vma.evaluation.resumable import Evaluation, kept_rows
 from vma.runs.folder import Run
 from vma.runs.processes import Processes
@@ -26,16 +26,27 @@ def here() -> str:
     return str(torch.get_num_threads())
 
 
-def counting(calls: list[int], fails_at: int = -1, parts: int = 5) -> Evaluation:
-    def part(number: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Square:
+    square: int
+
+
+@dataclass(frozen=True)
+class Sum:
+    sum: int
+
+
+def counting(calls: list[int], fails_at: int = -1, parts: int = 5) -> Evaluation[Square, Sum]:
+    def part(number: int) -> Square:
         if number == fails_at:
             raise KeyboardInterrupt
         calls.append(number)
-        return {"square": number * number}
+        return Square(number * number)
 
-    return Evaluation(
-        "squares", {"seed": 1}, parts, part, lambda rows: {"sum": sum(r["square"] for r in rows)}
-    )
+    def summary(rows: list[Square]) -> Sum:
+        return Sum(sum(row.square for row in rows))
+
+    return Evaluation("squares", {"seed": 1}, parts, part, Square, summary)
 
 
 def test_a_cut_evaluation_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -46,7 +57,7 @@ def test_a_cut_evaluation_goes_on_where_it_stopped(tmp_path: Path) -> None:
         file.write('\n{"unit": 3, "row"')  # the power went out
     found = answer(counting(calls), tmp_path, HERE)
     assert calls == [0, 1, 2, 3, 4]
-    assert found["results"] == {"sum": 30}
+    assert found.results == Sum(30)
     assert list((tmp_path / "unfinished").iterdir()) == []
 
 
@@ -54,27 +65,30 @@ def test_rows_of_other_processes_count(tmp_path: Path) -> None:
     evaluation, calls = counting([]), []
     path = tmp_path / "unfinished" / f"{evaluation.digest}-1.jsonl"
     path.parent.mkdir()
-    path.write_text('{"unit": 1, "row": {"square": 1}}\nnonsense\n{"unit": 4, "row": {"square": 16}}')
-    assert answer(counting(calls), tmp_path, HERE)["results"] == {"sum": 30}
+    kept = ('{"unit": 1, "row": {"square": 1}}', "nonsense", '{"unit": 4, "row": {"square": 16}}')
+    path.write_text("\n".join((*kept, '{"unit": 3, "row": {"cube": 27}}')))
+    assert answer(counting(calls), tmp_path, HERE).results == Sum(30)
     assert calls == [0, 2, 3]
 
 
 def test_answers_are_added_and_never_overwritten(tmp_path: Path) -> None:
     evaluation = counting([])
-    assert earlier(tmp_path, evaluation) is None
-    files = [answer(evaluation, tmp_path, HERE)["file"] for _ in range(3)]
+    assert newest(tmp_path, evaluation) is None
+    files = [answer(evaluation, tmp_path, HERE).file for _ in range(3)]
     assert len(set(files)) == 3
     assert all(json.loads(Path(file).read_text())["results"] == {"sum": 30} for file in files)
-    assert earlier(tmp_path, evaluation)["results"] == {"sum": 30}
-    assert earlier(tmp_path, counting([], parts=6)) is None
+    found = newest(tmp_path, evaluation)
+    assert found is not None
+    assert answer_of(json.loads(found.read_text()), {"squares": Sum}).results == Sum(30)
+    assert newest(tmp_path, counting([], parts=6)) is None
 
 
 def test_another_evaluation_does_not_use_the_rows(tmp_path: Path) -> None:
     evaluation = counting([])
     with pytest.raises(KeyboardInterrupt):
         answer(counting([], fails_at=2), tmp_path, HERE)
-    assert set(kept_rows(tmp_path / "unfinished", evaluation.digest)) == {0, 1}
-    assert kept_rows(tmp_path / "unfinished", counting([], parts=6).digest) == {}
+    assert set(kept_rows(tmp_path / "unfinished", evaluation)) == {0, 1}
+    assert kept_rows(tmp_path / "unfinished", counting([], parts=6)) == {}
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

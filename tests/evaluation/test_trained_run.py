@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from tests.training.small import fit, small, tiny
+from vma.evaluation.answers import Answer
 from vma.evaluation.episodes import NllOptions, nll
+from vma.evaluation.json_values import plain
 from vma.evaluation.tables import title
-from vma.evaluation.trained_run import of_model, open_run, overrides
+from vma.evaluation.trained_run import describe_model, open_run, overrides
 from vma.runs.checkpoint import Progress, read_progress, save_checkpoint
 from vma.runs.folder import settings_from
 from vma.runs.presets import PRESETS
@@ -63,20 +65,20 @@ def test_an_answer_holds_all_that_its_run_can_be_repeated_from(tmp_path: Path) -
 def test_a_run_that_has_slept_counts_both_kinds_of_updates(tmp_path: Path) -> None:
     run = fit(small(updates=8, sleep=SLEEP), tmp_path / "run")
     trained = open_run(run)
-    about = trained.about["model"]
-    assert (about["updates"], about["sleep_updates"]) == (6, 2)
+    about = trained.about.model
+    assert (about.updates, about.sleep_updates) == (6, 2)
     assert trained.model.config.tied  # the model of the end of the sleep
     evaluation = nll(trained, NllOptions(episodes=1, samples=2))
-    said = title({"evaluation": "nll", **evaluation.about})
+    said = title(Answer("nll", evaluation.about, None))
     assert said == "small, 6 updates and 2 asleep, on glyphs test, K = 2, protocol disjoint"
 
 
 def test_a_run_that_has_not_slept_says_nothing_of_sleep(tmp_path: Path) -> None:
     run = fit(small(updates=6), tmp_path / "run")
     about = open_run(run).about
-    assert (about["model"]["updates"], about["model"]["sleep_updates"]) == (6, 0)
-    assert about["model"]["hours"] == round(read_progress(run.checkpoint_file).seconds / 3600, 4)
-    assert title({"evaluation": "samples", **about}) == "small, 6 updates, on glyphs test"
+    assert (about.model.updates, about.model.sleep_updates) == (6, 0)
+    assert about.model.hours == round(read_progress(run.checkpoint_file).seconds / 3600, 4)
+    assert title(Answer("samples", plain(about), None)) == "small, 6 updates, on glyphs test"
 
 
 @pytest.mark.parametrize(
@@ -95,6 +97,6 @@ def test_a_sleep_counts_when_it_is_complete(
     run = fit(small(updates=6), tmp_path / "run")
     awake = read_progress(run.checkpoint_file)
     save_checkpoint(run.sleep_file, slept, {}, [], torch.zeros(1))
-    about = of_model(run, small(updates=updates, minutes=minutes, sleep=SLEEP))
-    assert (about["updates"], about["sleep_updates"]) == (6, 2 if counted else 0)
-    assert about["hours"] == (2.0 if counted else round(awake.seconds / 3600, 4))
+    about = describe_model(run, small(updates=updates, minutes=minutes, sleep=SLEEP))
+    assert (about.updates, about.sleep_updates) == (6, 2 if counted else 0)
+    assert about.hours == (2.0 if counted else round(awake.seconds / 3600, 4))

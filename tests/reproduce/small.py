@@ -1,12 +1,15 @@
 """Experiments at a tiny size, as a user calls them, and answers that were saved once."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from vma.commands.reproduce import reproduce_command
+from vma.evaluation.answers import Answer, answer_of
+from vma.reproduce.pipeline import RESULTS
 from vma.reproduce.registry import EXPERIMENTS
 
 GOLDEN: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "golden.json").read_text())
@@ -41,13 +44,18 @@ def collection(root: Path, name: str, tiny: bool = False, **changes: Any) -> Pat
     from vma.reproduce.pipeline import collection as record
 
     answers = {}
-    for number, (key, answer) in enumerate(GOLDEN[name].items()):
-        file = f"{name}/{answer['evaluation']}-{number}.json"
+    for number, (key, values) in enumerate(GOLDEN[name].items()):
+        file = f"{name}/{values['evaluation']}-{number}.json"
         (root / file).parent.mkdir(parents=True, exist_ok=True)
-        (root / file).write_text(json.dumps({k: v for k, v in answer.items() if k != "file"}))
-        answers[key] = {**answer, "file": file}
+        (root / file).write_text(json.dumps({k: v for k, v in values.items() if k != "file"}))
+        answers[key] = answer_of(values, RESULTS, file)
     experiment = EXPERIMENTS[name]
     found = record(experiment, Scale(tiny=tiny), answers, f"vma reproduce {name}")
     path = root / f"{name}.json"
-    path.write_text(json.dumps({**found, **changes}))
+    path.write_text(json.dumps({**asdict(found), **changes}))
     return path
+
+
+def typed(answers: dict[str, dict[str, Any]]) -> dict[str, Answer[Any]]:
+    """Answers as they are read from their files."""
+    return {key: answer_of(values, RESULTS) for key, values in answers.items()}

@@ -57,7 +57,7 @@ def test_an_experiment_end_to_end_and_again(
     def fail(*arguments: object, **options: object) -> None:
         pytest.fail("a second call has nothing to do")
 
-    monkeypatch.setattr(vma.training.loop, "train", fail)
+    monkeypatch.setattr(vma.training.loop, "train_run", fail)
     monkeypatch.setattr(vma.reproduce.pipeline, "answer", fail)
     monkeypatch.setattr(vma.reproduce.pipeline, "draw", lambda *arguments: None)
     again = json.loads(reproduce_tiny(name, shared).read_text())
@@ -67,7 +67,7 @@ def test_an_experiment_end_to_end_and_again(
 
 def test_experiments_share_runs(shared: Path) -> None:
     first, second = (reproduce_tiny(name, shared) for name in ("fig3-posterior", "text-classification"))
-    assert read_collection(first).record["models"] == read_collection(second).record["models"]
+    assert read_collection(first).record.models == read_collection(second).record.models
 
 
 def test_a_cut_experiment_goes_on(
@@ -96,7 +96,7 @@ def test_a_cut_experiment_goes_on(
 def test_interrupted_training_stops_the_experiment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(vma.training.loop, "train", lambda *arguments, **options: False)
+    monkeypatch.setattr(vma.training.loop, "train_run", lambda *arguments, **options: False)
     path = reproduce_tiny("fig5a-classes", tmp_path)
     assert "the same command goes on" in capsys.readouterr().out
     assert not path.exists()
@@ -107,7 +107,9 @@ def test_a_given_run_is_used_instead_of_training(
 ) -> None:
     reproduce_tiny("fig3-posterior", shared)
     (folder,) = (shared / "runs").glob("omniglot-fewshot-4-tiny-*")
-    monkeypatch.setattr(vma.training.loop, "train", lambda *arguments, **options: pytest.fail("not needed"))
+    monkeypatch.setattr(
+        vma.training.loop, "train_run", lambda *arguments, **options: pytest.fail("not needed")
+    )
     path = reproduce_tiny("fig4a-oneshot", tmp_path, "--run", f"vma={folder}")
     record = json.loads(path.read_text())
     assert record["models"][0]["run"] == folder.name

@@ -2,15 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from tests.reproduce.small import GOLDEN, NAMES, collection
+from tests.reproduce.small import GOLDEN, NAMES, collection, typed
 from vma.commands.reproduce import report_command
 from vma.errors import InputError
+from vma.evaluation.answers import Answer
+from vma.evaluation.resumable import TargetResults
+from vma.evaluation.statistics import Mean
 from vma.reproduce.findings import Finding, finding, numbers, shown, training
 from vma.reproduce.pipeline import read_collection
 from vma.reproduce.registry import EXPERIMENTS
@@ -60,7 +64,7 @@ def test_the_pages_state_every_row_and_link_its_json(
         record = read_collection(folder / f"{name}.json").record
         assert f"results/{name}.json" in page.links
         assert f"../results/{name}.json" in links
-        for each in (Finding(**values) for values in record["rows"]):
+        for each in record.rows:
             said = shown(each).removesuffix(" nats") if each.line else shown(each)
             assert said in page.words
             assert f"[{said.replace('|', chr(92) + '|')}](../results/{each.answer})" in text
@@ -100,7 +104,7 @@ def test_verdicts_open_the_page_with_the_numbers_of_their_rows(tmp_path: Path) -
     folder = results(tmp_path, ["fig2a-recall"])
     write_verdicts(folder)
     report_command(folder, tmp_path / "report.html", tmp_path / "results.md")
-    rows = [Finding(**values) for values in read_collection(folder / "fig2a-recall.json").record["rows"]]
+    rows = read_collection(folder / "fig2a-recall.json").record.rows
     decides = next(each for each in rows if each.what == "KL_z at the end of training")
     line = (tmp_path / "results.md").read_text().split("\n")[7]
     assert line.startswith(
@@ -172,18 +176,19 @@ def test_a_number_as_text(each: Finding, said: str) -> None:
 
 
 def test_a_finding_knows_what_its_number_depends_on() -> None:
-    answer = {
+    about = {
         "model": {"updates": 6000, "hours": 1.03, "maps": 32}, "samples": 1000, "protocol": "disjoint",
-        "file": "x/y.json",
-        "data": {"name": "omniglot", "split": "45-5/test"}, "results": {"number_of_targets": 144},
+        "data": {"name": "omniglot", "split": "45-5/test"},
     }  # fmt: skip
-    found = finding("NLL", "75.1", {"value": 70.0, "error": float("nan")}, answer)
+    answer = Answer("nll", about, TargetResults(number_of_targets=144), file="x/y.json")
+    found = finding("NLL", "75.1", Mean(70.0, float("nan")), answer)
     assert (found.updates, found.hours, found.samples, found.targets) == (6000, 1.03, 1000, 144)
     assert (found.protocol, found.data, found.answer) == ("disjoint", "omniglot 45-5/test", "x/y.json")
     assert (found.value, found.error) == (70.0, None)
     assert training(found) == "6 000 updates, 32 maps, 1.03 h"
     assert training(Finding("", "", updates=1_234_567, hours=2.0)) == "1 234 567 updates, 2.00 h"
-    slept = finding("NLL", "", 70.0, {**answer, "model": {**answer["model"], "sleep_updates": 2000}})
+    asleep = {**about, "model": {**about["model"], "sleep_updates": 2000}}
+    slept = finding("NLL", "", 70.0, replace(answer, about=asleep))
     assert training(slept) == "6 000 updates and 2 000 asleep, 32 maps, 1.03 h"
     assert training(Finding("", "")) == ""
     assert numbers(float("inf"))["value"] is None
@@ -191,13 +196,13 @@ def test_a_finding_knows_what_its_number_depends_on() -> None:
 
 def test_numbers_on_a_stand_in_are_said_not_to_be_comparable() -> None:
     answers = GOLDEN["text-omniglot28"]
-    rows = EXPERIMENTS["text-omniglot28"].findings(answers)
+    rows = EXPERIMENTS["text-omniglot28"].findings(typed(answers))
     assert "on glyphs" in rows[0].what
     assert rows[0].paper == "103.6 (K = 5000); on Burda's images, so not comparable"
     burda = {
         key: {**value, "data": {"name": "omniglot28", "split": "test"}} for key, value in answers.items()
     }
-    assert EXPERIMENTS["text-omniglot28"].findings(burda)[0].paper == "103.6 (K = 5000)"
+    assert EXPERIMENTS["text-omniglot28"].findings(typed(burda))[0].paper == "103.6 (K = 5000)"
 
 
 def test_a_collection_is_valid_json(tmp_path: Path) -> None:

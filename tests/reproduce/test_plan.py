@@ -144,7 +144,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[TrainSettings, Run, boo
     """What is asked of training instead of being trained."""
     calls: list[tuple[TrainSettings, Run, bool]] = []
     monkeypatch.setattr(
-        "vma.training.loop.train",
+        "vma.training.loop.train_run",
         lambda settings, run, resume, **options: calls.append((settings, run, resume)) is None,
     )
     return calls

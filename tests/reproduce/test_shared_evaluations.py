@@ -11,10 +11,15 @@ from tests.training.small import fit
 from vma.data import load_dataset
 from vma.data.dataset import Dataset
 from vma.errors import InputError
+from vma.evaluation.comparison import ComparisonRow
+from vma.evaluation.comparison import summary as compared
 from vma.evaluation.episodes import NllOptions, nll
+from vma.evaluation.json_values import plain
+from vma.evaluation.likelihood import TargetMeasures
+from vma.evaluation.statistics import Mean
 from vma.reproduce.experiment import OpenRuns
 from vma.reproduce.run_store import tiny
-from vma.reproduce.shared_evaluations import compared, comparison, curve, thinned
+from vma.reproduce.shared_evaluations import memory_size, planned_comparison, planned_curve, thinned
 from vma.reproduce.table1 import Cell, TableOptions, Targets, cells_of, summary, table
 from vma.runs.presets import PRESETS
 
@@ -32,43 +37,45 @@ def test_a_curve_is_thinned_by_means_over_windows() -> None:
     rows = [{"update": i, "seconds": 0.5 * i, "nll": float(i), "kl_a": 1.0, "other": 7} for i in range(1, 11)]
     rows[4]["valid_nll"] = 3.0
     found = thinned(rows, points=4)
-    assert [row["update"] for row in found] == [3, 6, 9, 10]
-    assert [row["nll"] for row in found] == [2.0, 5.0, 8.0, 10.0]
-    assert [row.get("valid_nll") for row in found] == [None, 3.0, None, None]
-    assert "other" not in found[0]
-    assert thinned(rows, points=10)[0]["nll"] == 1.0
+    assert [point.update for point in found] == [3, 6, 9, 10]
+    assert [point.nll for point in found] == [2.0, 5.0, 8.0, 10.0]
+    assert [point.valid_nll for point in found] == [None, 3.0, None, None]
+    assert plain(found[0]) == {"update": 3, "seconds": 1.5, "nll": 2.0, "kl_a": 1.0}
+    assert thinned(rows, points=10)[0].nll == 1.0
     assert thinned([]) == []
 
 
 def test_the_curve_of_a_run_is_its_metrics(open_runs: OpenRuns) -> None:
-    evaluation = curve("vma").prepare(open_runs)
-    found = evaluation.summary([evaluation.part(0)])
+    found = planned_curve("vma").prepare(open_runs).results()
     metrics = open_runs.runs["vma"].metrics()
-    assert [row["update"] for row in found["rows"]] == [1, 2, 3]
-    assert [row["nll"] for row in found["rows"]] == pytest.approx([row["nll"] for row in metrics], abs=1e-4)
-    assert (found["memory"], found["K"]) == (4, 2)
+    assert [point.update for point in found.rows] == [1, 2, 3]
+    assert [point.nll for point in found.rows] == pytest.approx([row["nll"] for row in metrics], abs=1e-4)
+    assert (found.memory, found.K) == (4, 2)
 
 
 def test_differences_are_paired_by_target() -> None:
     rows = [
-        {"models": {"a": {"nll": [10.0, 50.0]}, "b": {"nll": [11.0, 51.5]}}, "groups": [0, 1]},
-        {"models": {"a": {"nll": [90.0]}, "b": {"nll": [90.5]}}, "groups": [1]},
+        ComparisonRow({"a": measured(10.0, 50.0), "b": measured(11.0, 51.5)}, [0, 1]),
+        ComparisonRow({"a": measured(90.0), "b": measured(90.5)}, [1]),
     ]
     found = compared(rows)
-    assert found["number_of_targets"] == 3
-    assert found["models"]["a"]["above_first"] == {"value": 0.0, "error": 0.0}
-    assert found["models"]["b"]["above_first"]["value"] == pytest.approx(1.0)
-    assert found["models"]["b"]["above_first"]["error"] == pytest.approx(0.5 / 3**0.5)
+    assert found.number_of_targets == 3
+    assert found.models["a"].above_first == Mean(0.0, 0.0)
+    assert found.models["b"].above_first.value == pytest.approx(1.0)
+    assert found.models["b"].above_first.error == pytest.approx(0.5 / 3**0.5)
+
+
+def measured(*nll: float) -> TargetMeasures:
+    return TargetMeasures(list(nll), *([0.0] * len(nll) for _ in range(5)))
 
 
 def test_a_comparison_asks_each_model_what_nll_asks_it(open_runs: OpenRuns) -> None:
     options = NllOptions(episodes=2, classes=3, targets=2, shots=2, samples=2)
-    both = comparison(("vma", "vae"), options).prepare(open_runs)
-    found = both.summary([both.part(number) for number in range(both.parts)])
+    both = planned_comparison(("vma", "vae"), options).prepare(open_runs)
+    found = both.results()
     for key in ("vma", "vae"):
-        alone = nll(open_runs.trained(key), options)
-        expected = alone.summary([alone.part(number) for number in range(alone.parts)])
-        assert found["models"][key]["nll"] == expected["nll"]
+        expected = nll(open_runs.trained(key), options).results()
+        assert found.models[key].nll == expected.nll
         assert both.about["models"][key]["kind"] == key
     assert "model" not in both.about
 
@@ -145,16 +152,16 @@ def test_the_table_is_the_mean_of_bounds(open_runs: OpenRuns, key: str) -> None:
     evaluation = table(trained, options)
     assert evaluation.parts == 6 * 2
     rows = [evaluation.part(number) for number in range(evaluation.parts)]
-    cells = summary(rows)["cells"]
+    cells = summary(rows).cells
     assert len(cells) == 6
-    assert rows[0]["nll"] == evaluation.part(0)["nll"]
-    assert cells[0]["nll"]["value"] == pytest.approx(np.mean(rows[0]["nll"] + rows[1]["nll"]))
-    assert (len(rows[0]["nll"]), len(rows[1]["nll"])) == (10, 2)
+    assert rows[0].nll == evaluation.part(0).nll
+    assert cells[0].nll.value == pytest.approx(np.mean(rows[0].nll + rows[1].nll))
+    assert (len(rows[0].nll), len(rows[1].nll)) == (10, 2)
     x, memory = Targets(trained.dataset).draw(0, cells_of(options)[0])
     source = trained.generator(0, 0)
     with torch.no_grad():
         expected = -trained.model.bound(x, memory, 1, generator=source)
-    assert rows[0]["nll"][0] == pytest.approx(float(expected), rel=1e-5)
+    assert rows[0].nll[0] == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_a_run_is_opened_once(open_runs: OpenRuns, tmp_path: Path) -> None:
@@ -163,8 +170,6 @@ def test_a_run_is_opened_once(open_runs: OpenRuns, tmp_path: Path) -> None:
 
 
 def test_memory_sizes(open_runs: OpenRuns) -> None:
-    from vma.reproduce.shared_evaluations import memory_size
-
     trained = open_runs.trained("vma")
     learned = replace(trained.settings, model=replace(trained.settings.model, learned_items=6))
     assert memory_size(replace(trained, settings=learned)) == 6

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from vma.checks import check_counts
 from vma.errors import unknown_name
-from vma.evaluation.answers import answer
+from vma.evaluation.answers import Answer, answer
 from vma.evaluation.calibration import CalibrationOptions, calibration
 from vma.evaluation.classification import ClassifyOptions, classify
 from vma.evaluation.episodes import NllOptions, nll
@@ -109,14 +109,14 @@ def evaluate_run(
         found = answer(evaluation, folder, here, command=command, show=show)
         if here.is_first:
             Console().print(table(found), highlight=False)
-            print(f"The answer: {found['file']}")
-            if found["evaluation"] in FIGURES:
+            print(f"The answer: {found.file}")
+            if found.evaluation in FIGURES:
                 print(f"Its figure: {draw(found)}")
 
 
-def draw(found: dict[str, Any]) -> Path:
+def draw(found: Answer) -> Path:
     """Draw the figure of an answer, beside its file."""
-    picture: bytes = pkgutil.resolve_name(FIGURES[found["evaluation"]])(found)
-    path = Path(found["file"]).with_suffix(".png")
+    picture: bytes = pkgutil.resolve_name(FIGURES[found.evaluation])(found)
+    path = Path(found.file).with_suffix(".png")
     write_atomically(path, picture)
     return path

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from vma.errors import InputError
 from vma.reproduce.experiment import Experiment, Scale
-from vma.reproduce.findings import Finding, shown
+from vma.reproduce.findings import shown
 from vma.reproduce.page import write_pages
 from vma.reproduce.pipeline import read_collection, reproduce
 from vma.reproduce.registry import EXPERIMENTS, find_experiment
@@ -103,10 +103,8 @@ def command_of(name: str, options: Options) -> str:
 def show(path: Path) -> None:
     """Print the findings of a collection."""
     record = read_collection(path).record
-    table = Table(
-        "", "paper", "ours", "updates", "hours", title=record["title"], box=None, title_justify="left"
-    )
-    for each in (Finding(**row) for row in record["rows"]):
+    table = Table("", "paper", "ours", "updates", "hours", title=record.title, box=None, title_justify="left")
+    for each in record.rows:
         table.add_row(each.what, each.paper, shown(each), str(each.updates or ""), f"{each.hours:.2f}")
     Console().print(table, highlight=False)
     print(f"Numbers: {path}\nFigure: {path.with_suffix('.png')}")

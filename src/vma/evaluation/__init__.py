@@ -1,27 +1,50 @@
 """What a trained model is worth: likelihood, sweeps over the memory, classification, samples, where it looks."""
 
-from vma.evaluation.answers import answer
-from vma.evaluation.calibration import CalibrationOptions, calibration
-from vma.evaluation.classification import ClassifyOptions, class_log_likelihood, classify
-from vma.evaluation.episodes import NllOptions, nll
+from vma.evaluation.answers import Answer, answer
+from vma.evaluation.calibration import CalibrationOptions, CalibrationResults, calibration
+from vma.evaluation.classification import ClassifyOptions, ClassifyResults, class_log_likelihood, classify
+from vma.evaluation.comparison import ComparisonResults, comparison
+from vma.evaluation.episodes import NllOptions, NllResults, nll
 from vma.evaluation.likelihood import bounds, measures
-from vma.evaluation.novelty import NoveltyOptions, novelty
-from vma.evaluation.posterior import PosteriorOptions, posterior
+from vma.evaluation.novelty import NoveltyOptions, NoveltyResults, novelty
+from vma.evaluation.posterior import PosteriorOptions, PosteriorResults, posterior
 from vma.evaluation.resumable import Evaluation
-from vma.evaluation.samples import SamplesOptions, samples
-from vma.evaluation.sweeps import ClassesOptions, ShotsOptions, classes_sweep, shots_sweep
+from vma.evaluation.samples import SamplesOptions, SamplesResults, samples
+from vma.evaluation.sweeps import ClassesOptions, ShotsOptions, SweepResults, classes_sweep, shots_sweep
 from vma.evaluation.trained_run import TrainedRun, open_run
 
+RESULTS: dict[str, type] = {  # of each evaluation, by its name
+    "nll": NllResults,
+    "classes": SweepResults,
+    "shots": SweepResults,
+    "classify": ClassifyResults,
+    "calibration": CalibrationResults,
+    "novelty": NoveltyResults,
+    "posterior": PosteriorResults,
+    "samples": SamplesResults,
+    "comparison": ComparisonResults,
+}
+
 __all__ = [
+    "RESULTS",
+    "Answer",
     "CalibrationOptions",
+    "CalibrationResults",
     "ClassesOptions",
     "ClassifyOptions",
+    "ClassifyResults",
+    "ComparisonResults",
     "Evaluation",
     "NllOptions",
+    "NllResults",
     "NoveltyOptions",
+    "NoveltyResults",
     "PosteriorOptions",
+    "PosteriorResults",
     "SamplesOptions",
+    "SamplesResults",
     "ShotsOptions",
+    "SweepResults",
     "TrainedRun",
     "answer",
     "bounds",
@@ -29,6 +52,7 @@ __all__ = [
     "class_log_likelihood",
     "classes_sweep",
     "classify",
+    "comparison",
     "measures",
     "nll",
     "novelty",

@@ -1,57 +1,154 @@
-"""Answers as JSON, one file each: added, never overwritten."""
+"""Answers: what an evaluation found and all that it depends on; one JSON file each, added, never overwritten."""
 
 import json
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
+
+import msgspec
 
 import vma
 from vma.errors import InputError
-from vma.evaluation.resumable import Evaluation, Show, forget_rows, work
+from vma.evaluation.json_values import plain
+from vma.evaluation.resumable import Evaluation, Results, Row, Show, forget_rows, work
+from vma.evaluation.trained_run import DataDescription, ModelDescription
 from vma.files import write_atomically
 from vma.runs.folder import revision
 from vma.runs.processes import Processes
 
+PlainAnswer = dict[str, Any]
+PlainAnswers = Mapping[str, PlainAnswer]
+MADE = ("command", "seconds", "processes", "revision", "finished")  # how an answer was made
+NOT_ABOUT = (
+    "evaluation",
+    "results",
+    "vma",
+    "file",
+    *MADE,
+)  # keys of its file that do not say what it is about
+
+
+@dataclass(frozen=True)
+class Answer(Generic[Results]):
+    """What an evaluation found.
+
+    Attributes:
+        evaluation: Which one, such as `nll`.
+        about: All that the results depend on: model, data, protocol, K, seed, number of targets.
+        results: A dataclass of numbers, such as `NllResults`.
+        command: What to type to get them again.
+        seconds: How long they took.
+        processes: How many shared the work.
+        version: Of this package.
+        revision: Of its code, where that is known.
+        finished: When.
+        file: Where the answer is kept; empty where it is not.
+    """
+
+    evaluation: str
+    about: dict[str, Any]
+    results: Results
+    command: str = ""
+    seconds: float = 0.0
+    processes: int = 1
+    version: str = ""
+    revision: str | None = None
+    finished: str = ""
+    file: str = ""
+
+    @property
+    def models(self) -> dict[str, ModelDescription]:
+        """The models that it is about, by name; a single one has no name."""
+        single = {"": self.about["model"]} if "model" in self.about else {}
+        return msgspec.convert(self.about.get("models", single), dict[str, ModelDescription])
+
+    @property
+    def model(self) -> ModelDescription:
+        """The one model that it is about."""
+        return self.models[""]
+
+    @property
+    def data(self) -> DataDescription:
+        """The data that it is about."""
+        return msgspec.convert(self.about.get("data", {}), DataDescription)
+
+    def to_json(self) -> PlainAnswer:
+        """The answer as its file has it."""
+        return {
+            "evaluation": self.evaluation,
+            **self.about,
+            "results": plain(self.results),
+            "command": self.command,
+            "seconds": self.seconds,
+            "processes": self.processes,
+            "vma": self.version,
+            "revision": self.revision,
+            "finished": self.finished,
+        }
+
+
+def answer_of(values: PlainAnswer, kinds: Mapping[str, type], file: str = "") -> Answer[Any]:
+    """The answer that a JSON file holds, whichever version of this package wrote it.
+
+    Args:
+        values: What the file holds.
+        kinds: The dataclass of the results of each evaluation, by its name; of others they stay as they are.
+        file: Where it is.
+    """
+    about = {key: value for key, value in values.items() if key not in NOT_ABOUT}
+    name, results = values["evaluation"], values["results"]
+    if name in kinds:
+        results = msgspec.convert(results, kinds[name])
+    made = {key: values[key] for key in MADE if key in values}
+    return Answer(name, about, results, version=values.get("vma", ""), **made, file=file)
+
 
 def answer(
-    evaluation: Evaluation, folder: Path, here: Processes, *, command: str = "", show: Show | None = None
-) -> dict[str, Any]:
+    evaluation: Evaluation[Row, Results],
+    folder: Path,
+    here: Processes,
+    *,
+    command: str = "",
+    show: Show | None = None,
+) -> Answer[Results]:
     """The answer of an evaluation, made or resumed, and written to `folder` by the first process.
 
     The name of the file holds the evaluation's digest and the time: every answer stays.
     """
     unfinished = folder / "unfinished"
     began = time.monotonic()
-    rows = work(evaluation, here, unfinished, show)
-    found = {
-        "evaluation": evaluation.name,
-        **evaluation.about,
-        "results": evaluation.summary(rows),
-        "command": command,
-        "seconds": round(time.monotonic() - began, 3),
-        "processes": here.world,
-        "vma": vma.__version__,
-        "revision": revision(),
-        "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-    }
+    results = evaluation.summary(work(evaluation, here, unfinished, show))
+    found = Answer(
+        evaluation.name,
+        evaluation.about,
+        results,
+        command=command,
+        seconds=round(time.monotonic() - began, 3),
+        processes=here.world,
+        version=vma.__version__,
+        revision=revision(),
+        finished=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    )
     if here.is_first:
-        found["file"] = str(keep(folder, evaluation, found))
+        found = replace(found, file=str(keep(folder, evaluation, found)))
         forget_rows(unfinished, evaluation.digest)
     return found
 
 
-def keep(folder: Path, evaluation: Evaluation, found: dict[str, Any]) -> Path:
+def keep(folder: Path, evaluation: Evaluation, found: Answer) -> Path:
     """Write an answer to a file of its own."""
     stem = f"{evaluation.name}-{evaluation.digest[:8]}-{time.strftime('%Y%m%d-%H%M%S')}"
     paths = (folder / f"{stem}{number}.json" for number in ("", *(f"-{i}" for i in range(2, 1000))))
     path = next((path for path in paths if not path.exists()), None)
     if path is None:
         raise InputError(f"{folder} holds a thousand answers of this second already: wait a moment.")
-    write_atomically(path, json.dumps(found, indent=1).encode())
+    write_atomically(path, json.dumps(found.to_json(), indent=1).encode())
     return path
 
 
-def earlier(folder: Path, evaluation: Evaluation) -> dict[str, Any] | None:
-    """The newest answer in `folder` of exactly this evaluation."""
-    paths = sorted(folder.glob(f"{evaluation.name}-{evaluation.digest[:8]}-*.json"))
-    return json.loads(paths[-1].read_text()) if paths else None
+def newest(folder: Path, evaluation: Evaluation) -> Path | None:
+    """The file in `folder` of the newest answer of exactly this evaluation."""
+    found = folder.glob(f"{evaluation.name}-{evaluation.digest[:8]}-*.json")
+    return max(found, key=lambda path: path.stat().st_mtime, default=None)

@@ -3,21 +3,23 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import median
-from typing import Any
 
 import numpy as np
+import torch
 
 from vma.addressing import class_mass
 from vma.checks import check_counts
 from vma.data.episodes import EpisodeTensors
 from vma.evaluation.classification import TrialBlock, trial_blocks
-from vma.evaluation.resumable import Evaluation, Row
-from vma.evaluation.statistics import mean_of, wilson
+from vma.evaluation.json_values import plain
+from vma.evaluation.resumable import Evaluation
+from vma.evaluation.statistics import Mean, Share, mean_of, wilson
 from vma.evaluation.trained_run import TrainedRun
-from vma.fewshot.recognition import RULES, rule, shares
+from vma.fewshot.recognition import RULES, Rule, rule, shares
 from vma.memory import KeyedMemory
+from vma.model import VMA
 
 BINS = 10  # of equal width
 LEAST = float(np.finfo(np.float32).tiny)  # a probability that was rounded to 0 counts as this
@@ -44,102 +46,30 @@ class CalibrationOptions:
     within: str = "all"
 
 
-def calibration(trained: TrainedRun, options: CalibrationOptions) -> Evaluation:
-    """The evaluation that `options` ask for."""
-    trained.with_raw_memory("recognise")
-    check_counts(options, trials=1, samples=1, seed=0)
-    for name in options.rules:
-        rule(name)
-    parts = trial_blocks(trained.dataset, options.tasks, options.trials, options.seed, options.within)
+@dataclass(frozen=True)
+class Forecast:
+    """What a rule said of one target.
 
-    def part(number: int) -> Row:
-        block = parts[number]
-        return {"ways": block.ways, "shots": block.shots, "rules": task_forecasts(trained, options, block)}
-
-    about = {**trained.about, **asdict(options), "protocol": "disjoint", "bins": BINS}
-    return Evaluation("calibration", about, len(parts), part, summary)
-
-
-def task_forecasts(
-    trained: TrainedRun, options: CalibrationOptions, block: TrialBlock
-) -> dict[str, list[Row]]:
-    """What each rule said at every trial of a block."""
-    forecasts: dict[str, list[Row]] = {name: [] for name in options.rules}
-    for step in block.steps:
-        episode = block.draw(step).tensors(trained.device)
-        keyed = trained.with_raw_memory("recognise").remember(episode.memory)
-        for name, rows in forecasts.items():
-            rows.append(forecast(trained, options, keyed, episode, block.ways, step, name))
-    return forecasts
-
-
-def forecast(
-    trained: TrainedRun,
-    options: CalibrationOptions,
-    keyed: KeyedMemory,
-    episode: EpisodeTensors,
-    ways: int,
-    step: int,
-    name: str,
-) -> Row:
-    """p of the class that one rule chose, whether that is right, log p of the right one, and what it cost.
-
-    Labels are counted from another number at each step: a rule that cannot choose is right by chance only.
+    Attributes:
+        probability: p of the class that it chose.
+        right: Whether that is the target's class.
+        log_prob: log p of the target's class.
+        milliseconds: CPU time that it took.
     """
-    x, source = episode.targets.to(keyed.keys), trained.generator(options.seed, step)
-    labels = (episode.memory_labels.cpu() + step) % ways
-    began = time.process_time()  # of this process alone, whatever else the machine is doing
-    share = (
-        shares(
-            trained.with_raw_memory("recognise"),
-            keyed,
-            labels.tolist(),
-            x,
-            rule(name),
-            options.samples,
-            source,
-        )
-        .double()
-        .cpu()
-    )
-    seconds = time.process_time() - began
-    mass = class_mass(share, labels, ways)[0].clamp(LEAST, 1.0)
-    label = (int(episode.target_labels) + step) % ways
-    return {
-        "probability": float(mass.max()),
-        "right": int(mass.argmax()) == label,
-        "log_prob": math.log(float(mass[label])),
-        "milliseconds": round(1000 * seconds, 3),
-    }
+
+    probability: float
+    right: bool
+    log_prob: float
+    milliseconds: float
 
 
-def summary(rows: list[Row]) -> dict[str, Any]:
-    """Of every task by every rule: accuracy, calibration, log p of the right class, and median milliseconds."""
-    tasks = []
-    for ways, shots in dict.fromkeys((row["ways"], row["shots"]) for row in rows):
-        chosen = [row["rules"] for row in rows if (row["ways"], row["shots"]) == (ways, shots)]
-        rules = {name: of_forecasts([each for part in chosen for each in part[name]]) for name in chosen[0]}
-        tasks.append(
-            {"ways": ways, "shots": shots, "items": ways * shots, "chance": 1 / ways, "rules": rules}
-        )
-    return {"tasks": tasks}
+@dataclass(frozen=True)
+class CalibrationRow:
+    """Some trials of one task: the forecasts of each rule."""
 
-
-def of_forecasts(forecasts: Sequence[Row]) -> dict[str, Any]:
-    """The numbers of one rule on one task."""
-    right = [each["right"] for each in forecasts]
-    bins = reliability([each["probability"] for each in forecasts], right)
-    return {
-        "accuracy": asdict(wilson(sum(right), len(right))),
-        "calibration_error": calibration_error(bins),
-        "error_by_chance": error_by_chance(bins),
-        "log_prob": asdict(mean_of([each["log_prob"] for each in forecasts])),
-        "milliseconds": median(each["milliseconds"] for each in forecasts),
-        "reliability": [asdict(each) for each in bins],
-    }
-
-
-# Calibration
+    ways: int
+    shots: int
+    rules: dict[str, list[Forecast]]
 
 
 @dataclass(frozen=True)
@@ -157,6 +87,135 @@ class Bin:
     probability: float
     right: float
     variance: float
+
+
+@dataclass(frozen=True)
+class RuleResult:
+    """One rule on one task.
+
+    Attributes:
+        accuracy: Share of trials that were right.
+        calibration_error: ECE, see `calibration_error`.
+        error_by_chance: What it would be if all probabilities were true, see `error_by_chance`.
+        log_prob: Mean log p of the right class.
+        milliseconds: Median CPU time of a trial.
+        reliability: Forecasts of about the same probability together.
+    """
+
+    accuracy: Share
+    calibration_error: float
+    error_by_chance: float
+    log_prob: Mean
+    milliseconds: float
+    reliability: list[Bin]
+
+
+@dataclass(frozen=True)
+class CalibrationTask:
+    """One task: how many items are in memory, the share that is right by guessing, and each rule."""
+
+    ways: int
+    shots: int
+    items: int
+    chance: float
+    rules: dict[str, RuleResult]
+
+
+@dataclass(frozen=True)
+class CalibrationResults:
+    """All tasks, in their order."""
+
+    tasks: list[CalibrationTask]
+
+
+def calibration(
+    trained: TrainedRun, options: CalibrationOptions
+) -> Evaluation[CalibrationRow, CalibrationResults]:
+    """The evaluation that `options` ask for."""
+    model = trained.with_raw_memory("recognise")
+    check_counts(options, trials=1, samples=1, seed=0)
+    for name in options.rules:
+        rule(name)
+    parts = trial_blocks(trained.dataset, options.tasks, options.trials, options.seed, options.within)
+
+    def part(number: int) -> CalibrationRow:
+        block = parts[number]
+        return CalibrationRow(block.ways, block.shots, task_forecasts(trained, model, options, block))
+
+    about = {**plain(trained.about), **asdict(options), "protocol": "disjoint", "bins": BINS}
+    return Evaluation("calibration", about, len(parts), part, CalibrationRow, summary)
+
+
+def task_forecasts(
+    trained: TrainedRun, model: VMA, options: CalibrationOptions, block: TrialBlock
+) -> dict[str, list[Forecast]]:
+    """What each rule said at every trial of a block."""
+    forecasts: dict[str, list[Forecast]] = {name: [] for name in options.rules}
+    for step in block.steps:
+        episode = relabelled(block.draw(step).tensors(trained.device), block.ways, step)
+        keyed = model.remember(episode.memory)
+        for name, said in forecasts.items():
+            source = trained.generator(options.seed, step)
+            said.append(forecast(model, keyed, episode, rule(name), options.samples, source))
+    return forecasts
+
+
+def relabelled(episode: EpisodeTensors, ways: int, shift: int) -> EpisodeTensors:
+    """The episode with labels counted from `shift`.
+
+    With another shift at each trial, a rule that cannot choose, and takes the first, is right by chance only.
+    """
+    memory, targets = ((labels + shift) % ways for labels in (episode.memory_labels, episode.target_labels))
+    return replace(episode, memory_labels=memory, target_labels=targets)
+
+
+def forecast(
+    model: VMA,
+    keyed: KeyedMemory,
+    episode: EpisodeTensors,
+    chosen: Rule,
+    samples: int,
+    source: torch.Generator,
+) -> Forecast:
+    """p of the class that one rule chose, whether that is right, log p of the right one, and what it cost."""
+    x, labels, label = episode.targets.to(keyed.keys), episode.memory_labels.cpu(), int(episode.target_labels)
+    began = time.process_time()  # of this process alone, whatever else the machine is doing
+    share = shares(model, keyed, labels.tolist(), x, chosen, samples, source).double().cpu()
+    seconds = time.process_time() - began
+    mass = class_mass(share, labels)[0].clamp(LEAST, 1.0)
+    return Forecast(
+        probability=float(mass.max()),
+        right=int(mass.argmax()) == label,
+        log_prob=math.log(float(mass[label])),
+        milliseconds=round(1000 * seconds, 3),
+    )
+
+
+def summary(rows: list[CalibrationRow]) -> CalibrationResults:
+    """Of every task by every rule: accuracy, calibration, log p of the right class, and median milliseconds."""
+    tasks = []
+    for ways, shots in dict.fromkeys((row.ways, row.shots) for row in rows):
+        chosen = [row.rules for row in rows if (row.ways, row.shots) == (ways, shots)]
+        rules = {name: of_forecasts([each for part in chosen for each in part[name]]) for name in chosen[0]}
+        tasks.append(CalibrationTask(ways, shots, ways * shots, 1 / ways, rules))
+    return CalibrationResults(tasks)
+
+
+def of_forecasts(forecasts: Sequence[Forecast]) -> RuleResult:
+    """The numbers of one rule on one task."""
+    right = [each.right for each in forecasts]
+    bins = reliability([each.probability for each in forecasts], right)
+    return RuleResult(
+        accuracy=wilson(sum(right), len(right)),
+        calibration_error=calibration_error(bins),
+        error_by_chance=error_by_chance(bins),
+        log_prob=mean_of([each.log_prob for each in forecasts]),
+        milliseconds=median(each.milliseconds for each in forecasts),
+        reliability=bins,
+    )
+
+
+# Calibration
 
 
 def reliability(probabilities: Sequence[float], right: Sequence[bool]) -> list[Bin]:

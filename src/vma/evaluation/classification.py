@@ -16,9 +16,10 @@ from vma.data.episodes import Episode, EpisodeTensors
 from vma.data.randomness import stream
 from vma.data.samplers import EpisodeSampler
 from vma.errors import InputError, TooFewImages, unknown_name
+from vma.evaluation.json_values import plain
 from vma.evaluation.likelihood import CHUNK
-from vma.evaluation.resumable import Evaluation, Row
-from vma.evaluation.statistics import wilson
+from vma.evaluation.resumable import Evaluation
+from vma.evaluation.statistics import Share, wilson
 from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
 from vma.model import VMA
@@ -56,17 +57,46 @@ class ClassifyOptions:
     within: str = "all"
 
 
-def classify(trained: TrainedRun, options: ClassifyOptions) -> Evaluation:
+@dataclass(frozen=True)
+class ClassifyRow:
+    """Some trials of one task, and how many of them were right, by q(a|x) and by likelihood."""
+
+    ways: int
+    shots: int
+    trials: int
+    by_address: int
+    by_likelihood: int
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """One task: the share of right answers by q(a|x) and by likelihood, and of one who guesses."""
+
+    ways: int
+    shots: int
+    chance: float
+    by_address: Share
+    by_likelihood: Share
+
+
+@dataclass(frozen=True)
+class ClassifyResults:
+    """All tasks, in their order."""
+
+    tasks: list[TaskResult]
+
+
+def classify(trained: TrainedRun, options: ClassifyOptions) -> Evaluation[ClassifyRow, ClassifyResults]:
     """The evaluation that `options` ask for."""
-    trained.with_raw_memory("classify")
+    model = trained.with_raw_memory("classify")
     check_counts(options, trials=1, samples=0, seed=0)
     parts = trial_blocks(trained.dataset, options.tasks, options.trials, options.seed, options.within)
 
-    def part(number: int) -> Row:
-        return task_row(trained, options, parts[number], number)
+    def part(number: int) -> ClassifyRow:
+        return task_row(model, options, parts[number], trained.generator(options.seed, number))
 
-    about = {**trained.about, **asdict(options), "protocol": "disjoint"}
-    return Evaluation("classify", about, len(parts), part, summary)
+    about = {**plain(trained.about), **asdict(options), "protocol": "disjoint"}
+    return Evaluation("classify", about, len(parts), part, ClassifyRow, summary)
 
 
 @dataclass(frozen=True)
@@ -133,34 +163,27 @@ def alphabets(dataset: Dataset, ways: int) -> list[Dataset]:
     return [dataset.subset_classes(names) for names in large]
 
 
-def task_row(trained: TrainedRun, options: ClassifyOptions, block: TrialBlock, number: int) -> Row:
+def task_row(model: VMA, options: ClassifyOptions, block: TrialBlock, source: torch.Generator) -> ClassifyRow:
     """How many trials of a block were right, by either form."""
-    model, source = trained.model, trained.generator(options.seed, number)
-    assert isinstance(model, VMA)
-    ways, trials = block.ways, len(block.steps)
-    row = {"ways": ways, "shots": block.shots, "trials": trials, "by_address": 0, "by_likelihood": 0}
+    by_address = by_likelihood = 0
     for step in block.steps:
-        episode = block.draw(step).tensors(trained.device)
-        row["by_address"] += recognised(model, episode, ways, step % ways)
+        episode = block.draw(step).tensors(source.device)
+        by_address += recognised(model, episode, block.ways, step % block.ways)
         if options.samples:
-            memory = Memory(episode.memory, (episode.memory_labels + step) % ways)
-            scores = class_log_likelihood(model, episode.targets, memory, ways, options.samples, source)
-            row["by_likelihood"] += int(scores.argmax()) == (int(episode.target_labels) + step) % ways
-    return row
+            by_likelihood += likeliest(model, episode, block.ways, step, options.samples, source)
+    return ClassifyRow(block.ways, block.shots, len(block.steps), by_address, by_likelihood)
 
 
-def summary(rows: list[Row]) -> dict[str, Any]:
+def summary(rows: list[ClassifyRow]) -> ClassifyResults:
     """The share of right answers of every task, with 95 % intervals."""
     tasks = []
-    for ways, shots in dict.fromkeys((row["ways"], row["shots"]) for row in rows):
-        chosen = [row for row in rows if (row["ways"], row["shots"]) == (ways, shots)]
-        trials = sum(row["trials"] for row in chosen)
-        forms = {
-            form: asdict(wilson(sum(row[form] for row in chosen), trials))
-            for form in ("by_address", "by_likelihood")
-        }
-        tasks.append({"ways": ways, "shots": shots, "chance": 1 / ways, **forms})
-    return {"tasks": tasks}
+    for ways, shots in dict.fromkeys((row.ways, row.shots) for row in rows):
+        chosen = [row for row in rows if (row.ways, row.shots) == (ways, shots)]
+        trials = sum(row.trials for row in chosen)
+        by_address = wilson(sum(row.by_address for row in chosen), trials)
+        by_likelihood = wilson(sum(row.by_likelihood for row in chosen), trials)
+        tasks.append(TaskResult(ways, shots, 1 / ways, by_address, by_likelihood))
+    return ClassifyResults(tasks)
 
 
 @torch.no_grad()
@@ -172,6 +195,15 @@ def recognised(model: Addresser, episode: EpisodeTensors, ways: int, shift: int 
     q_a = model.posterior(episode.targets, Memory.of(episode.memory))
     mass = class_mass(q_a.log_probs.exp().cpu(), (episode.memory_labels.cpu() + shift) % ways, ways)
     return int(mass.argmax()) == (int(episode.target_labels) + shift) % ways
+
+
+def likeliest(
+    model: VMA, episode: EpisodeTensors, ways: int, shift: int, samples: int, source: torch.Generator
+) -> bool:
+    """Whether the one target's class is the likeliest; labels are counted from `shift`, as in `recognised`."""
+    memory = Memory(episode.memory, (episode.memory_labels + shift) % ways)
+    scores = class_log_likelihood(model, episode.targets, memory, ways, samples, source)
+    return int(scores.argmax()) == (int(episode.target_labels) + shift) % ways
 
 
 @torch.no_grad()

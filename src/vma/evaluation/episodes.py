@@ -1,6 +1,6 @@
 """`nll`: −log p(x|M) on episodes of unseen classes, and its decomposition."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,9 +10,16 @@ from jaxtyping import Float
 from vma.checks import check_counts
 from vma.data.episodes import Episode
 from vma.data.samplers import BatchSampler, EpisodeSampler, RecallSampler
-from vma.evaluation.likelihood import measures
-from vma.evaluation.resumable import Evaluation, Row
-from vma.evaluation.statistics import mean_of
+from vma.evaluation.json_values import plain
+from vma.evaluation.likelihood import (
+    AverageMeasures,
+    TargetMeasures,
+    averages,
+    groups_of,
+    measures,
+    pooled,
+)
+from vma.evaluation.resumable import Evaluation, TargetResults
 from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
 from vma.model import VMA
@@ -50,12 +57,58 @@ class NllOptions:
     seed: int = 0
 
 
-def nll(trained: TrainedRun, options: NllOptions) -> Evaluation:
+@dataclass(frozen=True)
+class MemoryUse:
+    """How much of a memory is in use.
+
+    Attributes:
+        entropy_p_a: H(p(a)).
+        entropy_average_q_a: The entropy of q(a|x) averaged over the targets.
+        items_in_use: Items that get more than 1/(10 |M|) of that average; for a raw memory, the mean over episodes.
+        items: |M|.
+    """
+
+    entropy_p_a: float
+    entropy_average_q_a: float
+    items_in_use: int | float
+    items: int | float
+
+
+@dataclass(frozen=True)
+class NllRow:
+    """One episode.
+
+    Attributes:
+        targets: What is measured of each target.
+        groups: The class of each target; targets of one class have likelihoods that are alike.
+        q_a: q(a|x) averaged over the targets, of a learned memory.
+        p_a: p(a) of a learned memory.
+        use: How much is in use of a raw memory.
+    """
+
+    targets: TargetMeasures
+    groups: list[int]
+    q_a: list[float] | None = None
+    p_a: list[float] | None = None
+    use: MemoryUse | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NllResults(AverageMeasures, TargetResults):
+    """Means over all targets; of a model with addresses also how much of its memory is in use, see `MemoryUse`."""
+
+    entropy_p_a: float | None = None
+    entropy_average_q_a: float | None = None
+    items_in_use: int | float | None = None
+    items: int | float | None = None
+
+
+def nll(trained: TrainedRun, options: NllOptions) -> Evaluation[NllRow, NllResults]:
     """The evaluation that `options` ask for."""
     check_counts(options, episodes=1, classes=0, targets=0, shots=0, distractors=0, samples=1, seed=0)
     sampler = open_sampler(trained, options)
 
-    def part(number: int) -> Row:
+    def part(number: int) -> NllRow:
         episode = sampler.episode(number)
         x, memory = tensors(trained, episode)
         source = trained.generator(options.seed, number)
@@ -64,10 +117,11 @@ def nll(trained: TrainedRun, options: NllOptions) -> Evaluation:
         )
         alone = isinstance(sampler, BatchSampler)
         groups = list(range(len(x))) if alone else episode.target_labels.tolist()
-        return {"targets": found, "groups": groups, **addresses(trained, x, memory)}
+        row = NllRow(found, groups)
+        return row if trained.addresses is None else with_addresses(row, trained.addresses, x, memory)
 
-    about = {**trained.about, **asdict(options), **resolved(sampler), **BY_CLASS}
-    return Evaluation("nll", about, options.episodes, part, summary)
+    about = {**plain(trained.about), **asdict(options), **resolved(sampler), **BY_CLASS}
+    return Evaluation("nll", about, options.episodes, part, NllRow, summary)
 
 
 def open_sampler(trained: TrainedRun, options: NllOptions) -> EpisodeSampler | RecallSampler | BatchSampler:
@@ -106,49 +160,34 @@ def tensors(trained: TrainedRun, episode: Episode) -> tuple[torch.Tensor, Memory
 
 
 @torch.no_grad()
-def addresses(trained: TrainedRun, x: torch.Tensor, memory: Memory | None) -> Row:
-    """p(a), and q(a|x) averaged over the targets, of a learned memory; of a raw one only how much is in use."""
-    model = trained.model
-    if not isinstance(model, VMA):
-        return {}
+def with_addresses(row: NllRow, model: VMA, x: torch.Tensor, memory: Memory | None) -> NllRow:
+    """The row with p(a) and the average q(a|x) of a learned memory; of a raw one, only with how much is in use."""
     q = model.posterior(x, memory).log_probs.double().exp().mean(0)
     p = model.prior(memory).log_probs.double().exp()
     if model.config.learned_items:
-        return {"q_a": q.tolist(), "p_a": p.tolist()}
-    return {"use": use_of(p.cpu().numpy(), q.cpu().numpy())}
+        return replace(row, q_a=q.tolist(), p_a=p.tolist())
+    return replace(row, use=use_of(p.cpu().numpy(), q.cpu().numpy()))
 
 
-def summary(rows: list[Row]) -> dict[str, Any]:
+def summary(rows: list[NllRow]) -> NllResults:
     """Means over all targets with standard errors; for a learned memory, how much of it is in use."""
-    names, groups = rows[0]["targets"], groups_of(rows)
-    pooled = {name: [value for row in rows for value in row["targets"][name]] for name in names}
-    means = {name: asdict(mean_of(values, groups)) for name, values in pooled.items()}
-    return {"number_of_targets": len(pooled["nll"]), **means, **usage(rows)}
+    measured = pooled([row.targets for row in rows])
+    means = averages(measured, groups_of([row.groups for row in rows]))
+    use = usage(rows)
+    return NllResults(number_of_targets=len(measured.nll), **means, **(plain(use) if use else {}))
 
 
-def groups_of(rows: list[Row]) -> list[tuple[int, int]]:
-    """Which targets go together: those of one class in one episode, whose likelihoods are alike."""
-    return [(number, group) for number, row in enumerate(rows) for group in row["groups"]]
-
-
-def usage(rows: list[Row]) -> dict[str, Any]:
+def usage(rows: list[NllRow]) -> MemoryUse | None:
     """How much of the memory is in use: of a learned one by all targets together, of others by those of a part."""
-    if "q_a" in rows[0]:
-        return use_of(np.array(rows[0]["p_a"]), np.mean([row["q_a"] for row in rows], axis=0))
-    if "use" in rows[0]:
-        return {key: float(np.mean([row["use"][key] for row in rows])) for key in rows[0]["use"]}
-    return {}
+    if looked := [row.q_a for row in rows if row.q_a is not None]:
+        return use_of(np.array(rows[0].p_a), np.mean(looked, axis=0))
+    uses = [plain(row.use) for row in rows if row.use is not None]
+    return MemoryUse(**{key: float(np.mean([use[key] for use in uses])) for key in uses[0]}) if uses else None
 
 
-def use_of(p: Float[np.ndarray, "memory"], q: Float[np.ndarray, "memory"]) -> dict[str, float]:
+def use_of(p: Float[np.ndarray, "memory"], q: Float[np.ndarray, "memory"]) -> MemoryUse:
     """Entropies of p(a) and of the average q(a|x), and the number of items that get more than 1/(10 |M|) of it."""
-    used = int((q > 0.1 / len(q)).sum())
-    return {
-        "entropy_p_a": entropy(p),
-        "entropy_average_q_a": entropy(q),
-        "items_in_use": used,
-        "items": len(q),
-    }
+    return MemoryUse(entropy(p), entropy(q), items_in_use=int((q > 0.1 / len(q)).sum()), items=len(q))
 
 
 def entropy(p: Float[np.ndarray, "n"]) -> float:

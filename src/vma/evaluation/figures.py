@@ -2,27 +2,27 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
 
-from vma.evaluation.novelty import MEASURES
+from vma.evaluation.answers import Answer
+from vma.evaluation.calibration import Bin, CalibrationResults
+from vma.evaluation.novelty import MEASURES, NoveltyResults
 from vma.evaluation.statistics import wilson
 from vma.fewshot.recognition import DEFAULT
 from vma.plotting.calibration import Dot, reliability_png
 from vma.plotting.novelty import novelty_png
 
 
-def draw_novelty(found: dict[str, Any]) -> bytes:
+def draw_novelty(answer: Answer[NoveltyResults]) -> bytes:
     """How far apart known and new targets are, and whether the promise on false alarms is kept."""
-    return novelty_png(found, MEASURES)
+    return novelty_png(answer.to_json(), MEASURES)
 
 
-def draw_calibration(found: dict[str, Any]) -> bytes:
+def draw_calibration(answer: Answer[CalibrationResults]) -> bytes:
     """The reliability diagram of every rule, over all tasks."""
-    tasks, rules = found["results"]["tasks"], found["rules"]
-    bins = {name: [task["rules"][name]["reliability"] for task in tasks] for name in rules}
-    return reliability_png(
-        found, {name: dots(merge(own, found["bins"])) for name, own in bins.items()}, DEFAULT
-    )
+    about, tasks = answer.about, answer.results.tasks
+    bins = {name: [task.rules[name].reliability for task in tasks] for name in about["rules"]}
+    shown = {name: dots(merge(own, about["bins"])) for name, own in bins.items()}
+    return reliability_png(answer.to_json(), shown, DEFAULT)
 
 
 def dots(merged: Sequence[tuple[int, float, int]]) -> list[Dot]:
@@ -31,11 +31,11 @@ def dots(merged: Sequence[tuple[int, float, int]]) -> list[Dot]:
     return [Dot(trials, probability, own.value, own.low, own.high) for trials, probability, own in shares]
 
 
-def merge(tasks: Sequence[Sequence[dict[str, Any]]], bins: int) -> list[tuple[int, float, int]]:
+def merge(tasks: Sequence[Sequence[Bin]], bins: int) -> list[tuple[int, float, int]]:
     """Trials, mean probability and number of right answers of each of `bins` bins, over all tasks."""
     sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for own in (each for task in tasks for each in task):
-        total = sums[min(int(own["probability"] * bins), bins - 1)]
-        for place, value in enumerate((1.0, own["probability"], own["right"])):
-            total[place] += own["trials"] * value
+        total = sums[min(int(own.probability * bins), bins - 1)]
+        for place, value in enumerate((1.0, own.probability, own.right)):
+            total[place] += own.trials * value
     return [(round(n), p / n, round(right)) for n, p, right in (sums[place] for place in sorted(sums))]

@@ -1,6 +1,8 @@
 """−log p(x|M) by the K-sample bound (eq. 7) for any K, and what it is made of."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -10,13 +12,47 @@ from vma.bounds import BoundTerms, decomposition, effective_sample_size, multi_s
 from vma.checks import check_samples
 from vma.chunks import slices
 from vma.errors import unknown_name
+from vma.evaluation.json_values import plain
+from vma.evaluation.statistics import Mean, mean_of
 from vma.model import AnyMemory, GenerativeModel
 
 CHUNK = 256  # rows that a network sees at a time
 READS = 200_000  # reads whose z are held at a time
 
 SAMPLINGS = ("independent", "adaptive")  # those of `vma.reads.SAMPLINGS` that give a bound of any K
-Measures = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class TargetMeasures:
+    """What is measured of each target: lists with a value for every one of them.
+
+    Attributes:
+        nll: −L, an upper bound of −log p(x|M).
+        reconstruction: E_q[log p(x|m_a,z)].
+        kl_a: KL(q(a|x) ‖ p(a)).
+        kl_z: E_q(a|x)[KL(q(z|m_a,x) ‖ p(z|m_a))].
+        entropy_q_a: H(q(a|x)); 0 without addresses.
+        effective_samples: (Σ w)² / Σ w² of the K weights.
+    """
+
+    nll: list[float]
+    reconstruction: list[float]
+    kl_a: list[float]
+    kl_z: list[float]
+    entropy_q_a: list[float]
+    effective_samples: list[float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AverageMeasures:
+    """The mean of each of `TargetMeasures` over all targets, with its standard error."""
+
+    nll: Mean
+    reconstruction: Mean
+    kl_a: Mean
+    kl_z: Mean
+    entropy_q_a: Mean
+    effective_samples: Mean
 
 
 @torch.no_grad()
@@ -79,26 +115,41 @@ def measures(
     *,
     sampling: str = "independent",
     generator: torch.Generator | None = None,
-) -> Measures:
+) -> TargetMeasures:
     """For each target: −L, its decomposition into reconstruction, KL_a and KL_z, H(q(a|x)), effective samples.
 
     For arguments see `bounds`.
     """
-    found: Measures = {}
-    for part in parts(len(x), samples):
-        for name, values in of_terms(terms(model, x[part], memory, samples, sampling, generator)).items():
-            found.setdefault(name, []).extend(values.double().tolist())
-    return found
+    return pooled(
+        [
+            of_terms(terms(model, x[part], memory, samples, sampling, generator))
+            for part in parts(len(x), samples)
+        ]
+    )
 
 
-def of_terms(found: BoundTerms) -> dict[str, Float[Tensor, "batch"]]:
+def of_terms(found: BoundTerms) -> TargetMeasures:
     """The measures of each target."""
     parts, bound = decomposition(found), multi_sample_bound(found)
-    return {
-        "nll": -bound,
-        "reconstruction": parts.reconstruction,
-        "kl_a": parts.kl_a,
-        "kl_z": parts.kl_z,
-        "entropy_q_a": torch.zeros_like(bound) if found.q_a is None else found.q_a.entropy(),
-        "effective_samples": effective_sample_size(found),
-    }
+    entropy = torch.zeros_like(bound) if found.q_a is None else found.q_a.entropy()
+    values = (-bound, parts.reconstruction, parts.kl_a, parts.kl_z, entropy, effective_sample_size(found))
+    return TargetMeasures(*(each.double().tolist() for each in values))
+
+
+SomeMeasures = TypeVar("SomeMeasures", bound=TargetMeasures)
+
+
+def pooled(several: Sequence[SomeMeasures]) -> SomeMeasures:
+    """The measures of all targets in one list each."""
+    lists = [plain(each) for each in several]
+    return type(several[0])(**{name: [value for each in lists for value in each[name]] for name in lists[0]})
+
+
+def averages(measures: TargetMeasures, groups: Sequence[Hashable]) -> dict[str, Any]:
+    """The mean of each measure with its standard error, by name; targets of one group may depend on each other."""
+    return {name: mean_of(values, groups) for name, values in plain(measures).items()}
+
+
+def groups_of(rows: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Which targets go together: those of one class in one episode, whose likelihoods are alike."""
+    return [(number, group) for number, groups in enumerate(rows) for group in groups]

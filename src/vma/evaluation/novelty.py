@@ -1,7 +1,6 @@
 """`novelty`: whether targets of classes that memory does not hold are told from those of classes that it holds."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,8 +10,9 @@ from vma.checks import check_counts
 from vma.data.episodes import EpisodeTensors
 from vma.data.samplers import EpisodeSampler
 from vma.errors import InputError
-from vma.evaluation.resumable import Evaluation, Row
-from vma.evaluation.statistics import area_under_curve, mean_of
+from vma.evaluation.json_values import plain
+from vma.evaluation.resumable import Evaluation, TargetResults
+from vma.evaluation.statistics import Mean, area_under_curve, mean_of
 from vma.evaluation.trained_run import TrainedRun
 from vma.fewshot.novelty import FEWEST, UNUSUAL, Measures, t_limit
 from vma.fewshot.scores import score, usual
@@ -54,7 +54,94 @@ class NoveltyOptions:
     seed: int = 0
 
 
-def novelty(trained: TrainedRun, options: NoveltyOptions) -> Evaluation:
+@dataclass(frozen=True)
+class NoveltyRow:
+    """One episode: a value of each of MEASURES for every target.
+
+    Attributes:
+        new: Whether the target is of an absent class.
+        joined: All three measures, joined.
+        angle: To the nearest item, in the matching space.
+        odds: Of turned copies.
+        surprise: log p(x|M) / log p(x|{x}).
+        entropy: H(q(a|x)).
+        nll: −log p(x|M).
+        p_value: The chance that an image of a class in memory is as unusual.
+        limit: The joined measure from which on a user of this memory is told that an image is novel.
+    """
+
+    new: list[bool]
+    joined: list[float]
+    angle: list[float]
+    odds: list[float]
+    surprise: list[float]
+    entropy: list[float]
+    nll: list[float]
+    p_value: list[float | None]
+    limit: float
+
+    def split(self, name: str) -> tuple[Float[np.ndarray, "known"], Float[np.ndarray, "new"]]:
+        """A measure of the known targets, and of the new ones."""
+        values, new = np.array(getattr(self, name), dtype=float), np.array(self.new, dtype=bool)
+        return values[~new], values[new]
+
+
+@dataclass(frozen=True)
+class FlaggedShare:
+    """A share of targets with its standard error over memories, and its 95 % interval."""
+
+    value: float
+    error: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class KeptPromise:
+    """The false alarms that there are where `level` of them was promised."""
+
+    level: float
+    value: float
+    error: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many known and new targets have a joined measure between any two edges."""
+
+    edges: list[float]
+    known: list[int]
+    new: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoveltyResults(TargetResults):
+    """How well what is new is told from what is known; areas and curves are of each of MEASURES.
+
+    Attributes:
+        areas: The chance that of a known and a new target of one memory the new one has the larger measure.
+        false_alarms: Share of known targets that are called novel.
+        found: Share of new targets that are called novel.
+        missed: Share of new targets that are not.
+        limit: The joined measure from which on an image is called novel, in the first memory.
+        curves: Share of new targets found at each share of false alarms in LEVELS.
+        promised: False alarms at every level in PROMISED.
+        histogram: Of the joined measure.
+    """
+
+    areas: dict[str, Mean]
+    false_alarms: FlaggedShare
+    found: FlaggedShare
+    missed: FlaggedShare
+    limit: float
+    curves: dict[str, list[float]]
+    promised: list[KeptPromise]
+    histogram: Histogram
+
+
+def novelty(trained: TrainedRun, options: NoveltyOptions) -> Evaluation[NoveltyRow, NoveltyResults]:
     """The evaluation that `options` ask for."""
     check_counts(options, episodes=2, classes=1, absent=1, shots=2, targets=1, samples=1, seed=0)
     model = trained.with_raw_memory("tell what is new")
@@ -65,14 +152,14 @@ def novelty(trained: TrainedRun, options: NoveltyOptions) -> Evaluation:
         shots=options.shots, seed=options.seed,
     )  # fmt: skip
 
-    def part(number: int) -> Row:
+    def part(number: int) -> NoveltyRow:
         return scored(model, sampler.episode(number).tensors(trained.device), options)
 
-    about = {**trained.about, **asdict(options), "protocol": "disjoint", "level": UNUSUAL}
-    return Evaluation("novelty", about, options.episodes, part, summary)
+    about = {**plain(trained.about), **asdict(options), "protocol": "disjoint", "level": UNUSUAL}
+    return Evaluation("novelty", about, options.episodes, part, NoveltyRow, summary)
 
 
-def scored(model: VMA, episode: EpisodeTensors, options: NoveltyOptions) -> Row:
+def scored(model: VMA, episode: EpisodeTensors, options: NoveltyOptions) -> NoveltyRow:
     """All measures of every target of an episode, as a user of that memory gets them."""
     kept = episode.memory_labels < options.classes
     keyed = model.remember(episode.memory[kept])
@@ -84,74 +171,67 @@ def scored(model: VMA, episode: EpisodeTensors, options: NoveltyOptions) -> Row:
     measured = [Measures(s.surprise, s.angle, s.odds) for s in found if s.odds is not None]
     with torch.no_grad():
         entropy = model.posterior(targets, keyed).entropy()
-    return {
-        "new": (episode.target_labels >= options.classes).tolist(),
-        "joined": [norm.rule.statistic(each) for each in measured],
-        "angle": [each.angle for each in measured],
-        "odds": [each.odds for each in measured],
-        "surprise": [each.surprise for each in measured],
-        "entropy": entropy.double().tolist(),
-        "nll": [-each.log_p for each in found],
-        "p_value": [each.p_value for each in found],
-        "limit": t_limit(UNUSUAL, norm.rule.freedom),
-    }
+    return NoveltyRow(
+        new=(episode.target_labels >= options.classes).tolist(),
+        joined=[norm.rule.statistic(each) for each in measured],
+        angle=[each.angle for each in measured],
+        odds=[each.odds for each in measured],
+        surprise=[each.surprise for each in measured],
+        entropy=entropy.double().tolist(),
+        nll=[-each.log_p for each in found],
+        p_value=[each.p_value for each in found],
+        limit=t_limit(UNUSUAL, norm.rule.freedom),
+    )
 
 
-def summary(rows: list[Row]) -> dict[str, Any]:
+def summary(rows: list[NoveltyRow]) -> NoveltyResults:
     """Areas under the curve, false alarms, what is found of the new ones and what is missed; and what to draw.
 
-    An area is the chance that of a known and a new target of one memory the new one has the larger measure.
     Errors and intervals are over memories, since the targets of one share its threshold.
     """
     found = flagged(rows, UNUSUAL, new=True)
-    return {
-        "number_of_targets": sum(len(row["new"]) for row in rows),
-        "areas": {name: asdict(mean_of([area(row, name) for row in rows])) for name in MEASURES},
-        "false_alarms": flagged(rows, UNUSUAL, new=False),
-        "found": found,
-        "missed": {"value": 1 - found["value"], "error": found["error"], "low": 1 - found["high"],
-                   "high": 1 - found["low"]},
-        "limit": rows[0]["limit"],
-        "curves": {name: np.mean([curve(row, name) for row in rows], axis=0).tolist() for name in MEASURES},
-        "promised": [{"level": level, **flagged(rows, level, new=False)} for level in PROMISED.tolist()],
-        "histogram": histogram(rows),
-    }  # fmt: skip
+    return NoveltyResults(
+        number_of_targets=sum(len(row.new) for row in rows),
+        areas={name: mean_of([area(row, name) for row in rows]) for name in MEASURES},
+        false_alarms=flagged(rows, UNUSUAL, new=False),
+        found=found,
+        missed=FlaggedShare(1 - found.value, found.error, 1 - found.high, 1 - found.low),
+        limit=rows[0].limit,
+        curves={name: np.mean([curve(row, name) for row in rows], axis=0).tolist() for name in MEASURES},
+        promised=[
+            KeptPromise(level, **asdict(flagged(rows, level, new=False))) for level in PROMISED.tolist()
+        ],
+        histogram=histogram(rows),
+    )
 
 
-def split(row: Row, name: str) -> tuple[Float[np.ndarray, "known"], Float[np.ndarray, "new"]]:
-    """A measure of the known targets of an episode, and of the new ones."""
-    values, new = np.array(row[name], dtype=float), np.array(row["new"], dtype=bool)
-    return values[~new], values[new]
-
-
-def area(row: Row, name: str) -> float:
+def area(row: NoveltyRow, name: str) -> float:
     """The area under the curve of a measure in one episode."""
-    known, new = split(row, name)
+    known, new = row.split(name)
     return area_under_curve(known.tolist(), new.tolist())
 
 
-def curve(row: Row, name: str) -> Float[np.ndarray, "levels"]:
+def curve(row: NoveltyRow, name: str) -> Float[np.ndarray, "levels"]:
     """Which share of the new targets of an episode is found at each share of false alarms in LEVELS."""
-    known, new = split(row, name)
+    known, new = row.split(name)
     limits = np.unique(np.concatenate((known, new)))[::-1]
     false, true = ([0.0, *((values >= limits[:, None]).mean(1))] for values in (known, new))
     return np.interp(LEVELS, false, [max(true[: i + 1]) for i in range(len(true))])
 
 
-def flagged(rows: list[Row], level: float, *, new: bool) -> dict[str, float]:
+def flagged(rows: list[NoveltyRow], level: float, *, new: bool) -> FlaggedShare:
     """The share of known or new targets whose p-value is below `level`, with its error and 95 % interval."""
     shares = mean_of(
-        [float(p < level) for row in rows for p in split(row, "p_value")[new]],
-        [number for number, row in enumerate(rows) for _ in split(row, "p_value")[new]],
+        [float(p < level) for row in rows for p in row.split("p_value")[new]],
+        [number for number, row in enumerate(rows) for _ in row.split("p_value")[new]],
     )
     low, high = shares.value - 1.96 * shares.error, shares.value + 1.96 * shares.error
-    return {**asdict(shares), "low": max(0.0, low), "high": min(1.0, high)}
+    return FlaggedShare(shares.value, shares.error, low=max(0.0, low), high=min(1.0, high))
 
 
-def histogram(rows: list[Row]) -> dict[str, list[float]]:
+def histogram(rows: list[NoveltyRow]) -> Histogram:
     """How many known and new targets have a joined measure between any two of EDGES; the ends take all beyond."""
-    counts = {"edges": EDGES.tolist()}
-    for new, name in enumerate(("known", "new")):
-        values = np.concatenate([split(row, "joined")[new] for row in rows])
-        counts[name] = np.histogram(values.clip(EDGES[0], EDGES[-1]), EDGES)[0].tolist()
-    return counts
+    pairs = [row.split("joined") for row in rows]
+    known, new = (np.concatenate(values).clip(EDGES[0], EDGES[-1]) for values in zip(*pairs, strict=True))
+    counts = [np.histogram(values, EDGES)[0].tolist() for values in (known, new)]
+    return Histogram(EDGES.tolist(), *counts)

@@ -1,16 +1,15 @@
 """`samples`: draws from p(x|M), by item or by class; the probability of ink, and binary images."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
 
 import torch
 
 from vma.checks import check_counts
 from vma.evaluation.growing_memories import GrowingMemories
-from vma.evaluation.images import pack
-from vma.evaluation.resumable import Evaluation, Row
+from vma.evaluation.json_values import PackedImages, pack, plain
+from vma.evaluation.resumable import Evaluation
 from vma.evaluation.trained_run import TrainedRun
-from vma.model import VMA
+from vma.model import VMA, Samples
 
 
 @dataclass(frozen=True)
@@ -32,56 +31,75 @@ class SamplesOptions:
     seed: int = 0
 
 
-def samples(trained: TrainedRun, options: SamplesOptions) -> Evaluation:
+@dataclass(frozen=True, kw_only=True)
+class SamplesResults:
+    """Images in rows: all of [rows, columns, height, width].
+
+    Attributes:
+        items: What is in memory, of a raw one.
+        real: Further drawings of the class, with a raw memory.
+        addresses: The item that each row shares, of a learned memory.
+        p_a: Its p(a).
+        probabilities: The samples: the probability of ink.
+        binary: The samples: binary images.
+        shown: The samples as they are best shown; answers of earlier versions do not have them.
+    """
+
+    items: PackedImages | None = None
+    real: PackedImages | None = None
+    addresses: list[int] | None = None
+    p_a: list[float] | None = None
+    probabilities: PackedImages
+    binary: PackedImages
+    shown: PackedImages | None = None
+
+
+def samples(trained: TrainedRun, options: SamplesOptions) -> Evaluation[SamplesResults, SamplesResults]:
     """The evaluation that `options` ask for, in one part."""
     check_counts(options, rows=1, samples=1, shots=1, real=0, seed=0)
 
-    def part(number: int) -> Row:
+    def part(number: int) -> SamplesResults:
         source = trained.generator(options.seed, number)
-        raw = trained.model.config.model != "vae" and not trained.model.config.learned_items
-        return from_memory(trained, options, source) if raw else from_model(trained, options, source)
+        if trained.model.config.learned_items and trained.addresses is not None:
+            return from_learned(trained.addresses, options, source)
+        if trained.model.config.model != "vae":
+            return from_memory(trained, options, source)
+        return in_rows(trained.model.sample(None, options.rows * options.samples, generator=source), options)
 
-    about = {**trained.about, **asdict(options)}
-    return Evaluation("samples", about, 1, part, lambda rows: rows[0])
+    about = {**plain(trained.about), **asdict(options)}
+    return Evaluation("samples", about, 1, part, SamplesResults, lambda rows: rows[0])
 
 
 @torch.no_grad()
-def from_memory(trained: TrainedRun, options: SamplesOptions, source: torch.Generator) -> Row:
+def from_memory(trained: TrainedRun, options: SamplesOptions, source: torch.Generator) -> SamplesResults:
     """Rows of the first classes, each with a memory of that class alone."""
     nested = GrowingMemories(trained.dataset, max(1, options.real), options.shots, options.seed)
-    found: dict[str, list[torch.Tensor]] = {
-        "items": [],
-        "real": [],
-        "probabilities": [],
-        "binary": [],
-        "shown": [],
-    }
+    rows = []
     for row in range(min(options.rows, len(trained.dataset.classes))):
         block = nested.block(1, row, options.shots)
         assert block.memory is not None
         memory = block.memory.to(torch.zeros((), device=trained.device))
         drawn = trained.model.sample(memory, options.samples, generator=source)
-        images = (memory.items, block.targets, drawn.probabilities, drawn.images, drawn.shown)
-        for kept, new in zip(found.values(), images, strict=True):
-            kept.append(new)
-    return {name: pack(torch.stack(kept)) for name, kept in found.items()}
+        rows.append((memory.items, block.targets, drawn.probabilities, drawn.images, drawn.shown))
+    items, real, probabilities, binary, shown = (pack(torch.stack(kept)) for kept in zip(*rows, strict=True))
+    return SamplesResults(items=items, real=real, probabilities=probabilities, binary=binary, shown=shown)
 
 
 @torch.no_grad()
-def from_model(trained: TrainedRun, options: SamplesOptions, source: torch.Generator) -> Row:
-    """Rows that share an m_a ~ p(a) of the learned memory; for a VAE, rows that share nothing."""
-    model, shape = trained.model, (options.rows, options.samples)
-    if isinstance(model, VMA):
-        p_a = model.prior()
-        chosen = distinct(p_a.log_probs, options.rows, source)
-        drawn = model.sample(addresses=chosen.repeat_interleave(options.samples), generator=source)
-        about: dict[str, Any] = {
-            "addresses": chosen.tolist(), "p_a": p_a.log_probs[chosen].exp().double().tolist(),
-        }  # fmt: skip
-    else:
-        drawn, about = model.sample(None, options.rows * options.samples, generator=source), {}
-    images = {"probabilities": drawn.probabilities, "binary": drawn.images, "shown": drawn.shown}
-    return {**about, **{name: pack(each.unflatten(0, shape)) for name, each in images.items()}}
+def from_learned(model: VMA, options: SamplesOptions, source: torch.Generator) -> SamplesResults:
+    """Rows that share an m_a ~ p(a) of the learned memory."""
+    p_a = model.prior()
+    chosen = distinct(p_a.log_probs, options.rows, source)
+    drawn = model.sample(addresses=chosen.repeat_interleave(options.samples), generator=source)
+    p = p_a.log_probs[chosen].exp().double().tolist()
+    return replace(in_rows(drawn, options), addresses=chosen.tolist(), p_a=p)
+
+
+def in_rows(drawn: Samples, options: SamplesOptions) -> SamplesResults:
+    """Samples that were drawn row by row."""
+    images = (drawn.probabilities, drawn.images, drawn.shown)
+    probabilities, binary, shown = (pack(each.unflatten(0, (-1, options.samples))) for each in images)
+    return SamplesResults(probabilities=probabilities, binary=binary, shown=shown)
 
 
 def distinct(log_probs: torch.Tensor, count: int, source: torch.Generator) -> torch.Tensor:

@@ -10,11 +10,12 @@ import torch
 from vma.addressing import class_mass
 from vma.checks import check_counts
 from vma.errors import InputError
-from vma.evaluation.episodes import BY_CLASS, groups_of
+from vma.evaluation.episodes import BY_CLASS
 from vma.evaluation.growing_memories import GrowingMemories
-from vma.evaluation.likelihood import measures
-from vma.evaluation.resumable import Evaluation, Row
-from vma.evaluation.statistics import mean_of
+from vma.evaluation.json_values import plain
+from vma.evaluation.likelihood import AverageMeasures, TargetMeasures, averages, groups_of, measures, pooled
+from vma.evaluation.resumable import Evaluation, TargetResults
+from vma.evaluation.statistics import Mean, mean_of
 from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
 from vma.model import VMA
@@ -63,15 +64,73 @@ class ShotsOptions:
 
 
 @dataclass(frozen=True)
-class SweepPart:
-    """A part of a sweep: one block of one setting."""
+class SweepSetting:
+    """C classes with as many shots each in memory."""
 
     classes: int
     shots: int
+
+
+@dataclass(frozen=True)
+class SweepPart(SweepSetting):
+    """A part of a sweep: one block of one setting."""
+
     block: int
 
 
-def classes_sweep(trained: TrainedRun, options: ClassesOptions) -> Evaluation:
+@dataclass(frozen=True)
+class SweepMeasures(TargetMeasures):
+    """What is measured of each target.
+
+    Attributes:
+        own_class_mass: Σ_a q(a|x) [m_a is of the target's class], of a model with addresses.
+        own_class_first: 1 where no other class has more, else 0.
+    """
+
+    own_class_mass: list[float] | None = None
+    own_class_first: list[float] | None = None
+
+
+@dataclass(frozen=True)
+class SweepRow(SweepPart):
+    """The measures of the targets of one part, and the class of each."""
+
+    targets: SweepMeasures
+    groups: list[int]
+
+    @property
+    def setting(self) -> SweepSetting:
+        """Which point of the sweep it belongs to."""
+        return SweepSetting(self.classes, self.shots)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepPoint(AverageMeasures, SweepSetting):
+    """One setting.
+
+    Attributes:
+        memory: |M|.
+        own_class_mass: Mass of q(a|x) on the target's class, of a model with addresses.
+        own_class_first: Share of targets of whose class no other has more.
+        rise: How far the NLL is above that of the first setting, target by target.
+        line: The NLL at the fewest classes C₀ + log C/C₀: what an optimal model of disjoint classes would have.
+    """
+
+    memory: int
+    own_class_mass: Mean | None = None
+    own_class_first: Mean | None = None
+    rise: Mean
+    line: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepResults(TargetResults):
+    """All settings, in their order."""
+
+    points: list[SweepPoint]
+
+
+def classes_sweep(trained: TrainedRun, options: ClassesOptions) -> Evaluation[SweepRow, SweepResults]:
     """The evaluation that `options` ask for."""
     check_counts(options, classes=0, shots=0, targets=1, samples=1, seed=0)
     shots = options.shots or trained.episode.shots
@@ -87,7 +146,7 @@ def classes_sweep(trained: TrainedRun, options: ClassesOptions) -> Evaluation:
     return sweep("classes", trained, options, nested, parts, settings)
 
 
-def shots_sweep(trained: TrainedRun, options: ShotsOptions) -> Evaluation:
+def shots_sweep(trained: TrainedRun, options: ShotsOptions) -> Evaluation[SweepRow, SweepResults]:
     """The evaluation that `options` ask for."""
     check_counts(options, classes=0, targets=1, samples=1, seed=0)
     if not options.shots or min(options.shots) < 1:
@@ -106,35 +165,33 @@ def sweep(
     nested: GrowingMemories,
     parts: Sequence[SweepPart],
     settings: dict[str, Any],
-) -> Evaluation:
+) -> Evaluation[SweepRow, SweepResults]:
     """An evaluation with a part for each block of each setting."""
 
-    def part(number: int) -> Row:
+    def part(number: int) -> SweepRow:
         chosen = parts[number]
         block = nested.block(chosen.classes, chosen.block, chosen.shots)
         assert block.memory is not None
         like = torch.zeros((), device=trained.device)
+        x, memory = block.targets.to(like), block.memory.to(like)
         found = measures(
-            trained.model, block.targets.to(like), block.memory.to(like), options.samples,
-            sampling=options.sampling, generator=trained.generator(options.seed, number),
+            trained.model, x, memory, options.samples, sampling=options.sampling,
+            generator=trained.generator(options.seed, number),
         )  # fmt: skip
-        own = own_class(trained, block.targets.to(like), block.memory.to(like), block.labels)
-        return {**asdict(chosen), "targets": {**found, **own}, "groups": block.labels.tolist()}
+        own = own_class(trained.addresses, x, memory, block.labels) if trained.addresses is not None else {}
+        targets = SweepMeasures(**asdict(found), **own)
+        return SweepRow(**asdict(chosen), targets=targets, groups=block.labels.tolist())
 
-    about = {**trained.about, **asdict(options), **settings, "protocol": "disjoint", **BY_CLASS}
-    return Evaluation(name, about, len(parts), part, summary)
+    about = {**plain(trained.about), **asdict(options), **settings, "protocol": "disjoint", **BY_CLASS}
+    return Evaluation(name, about, len(parts), part, SweepRow, summary)
 
 
 @torch.no_grad()
-def own_class(
-    trained: TrainedRun, x: torch.Tensor, memory: Memory, labels: torch.Tensor
-) -> dict[str, list[float]]:
+def own_class(model: VMA, x: torch.Tensor, memory: Memory, labels: torch.Tensor) -> dict[str, list[float]]:
     """Σ_a q(a|x) [m_a is of the target's class], and whether no other class has more."""
-    if not isinstance(trained.model, VMA):
-        return {}
     assert memory.labels is not None
     names, items = memory.labels.unique(return_inverse=True)
-    mass = class_mass(trained.model.posterior(x, memory).log_probs.exp(), items)
+    mass = class_mass(model.posterior(x, memory).log_probs.exp(), items)
     own = torch.searchsorted(names, labels.to(names.device))
     return {
         "own_class_mass": mass.gather(1, own.unsqueeze(1)).squeeze(1).double().tolist(),
@@ -142,34 +199,27 @@ def own_class(
     }
 
 
-def summary(rows: list[Row]) -> dict[str, Any]:
-    """For each setting, means over targets; the rise over the first setting, target by target; and the log C line.
-
-    The line is NLL at the fewest classes C₀ + log C/C₀: what an optimal model of disjoint classes would have.
-    """
-    settings = list(dict.fromkeys((row["classes"], row["shots"]) for row in rows))
-    pooled = [pool(rows, setting) for setting in settings]
-    first, (fewest, _) = pooled[0][0]["nll"], settings[0]
+def summary(rows: list[SweepRow]) -> SweepResults:
+    """Of each setting: means over targets, the rise over the first setting target by target, and the log C line."""
+    settings = list(dict.fromkeys(row.setting for row in rows))
+    first, fewest = pool(rows, settings[0])[0].nll, settings[0].classes
     points = []
-    for (classes, shots), (values, groups) in zip(settings, pooled, strict=True):
-        rise = [late - early for late, early in zip(values["nll"], first, strict=True)]
+    for setting in settings:
+        measured, groups = pool(rows, setting)
+        rise = [late - early for late, early in zip(measured.nll, first, strict=True)]
         points.append(
-            {
-                "classes": classes,
-                "shots": shots,
-                "memory": classes * shots,
-                **{name: asdict(mean_of(each, groups)) for name, each in values.items()},
-                "rise": asdict(mean_of(rise, groups)),
-                "line": mean_of(first).value + math.log(classes / fewest),
-            }
+            SweepPoint(
+                **asdict(setting),
+                memory=setting.classes * setting.shots,
+                **averages(measured, groups),
+                rise=mean_of(rise, groups),
+                line=mean_of(first).value + math.log(setting.classes / fewest),
+            )
         )
-    return {"number_of_targets": len(first), "points": points}
+    return SweepResults(number_of_targets=len(first), points=points)
 
 
-def pool(rows: list[Row], setting: tuple[int, int]) -> tuple[dict[str, list[float]], list[tuple[int, int]]]:
+def pool(rows: list[SweepRow], setting: SweepSetting) -> tuple[SweepMeasures, list[tuple[int, int]]]:
     """Measures and groups of all targets at one setting, in the order of the blocks: the same for every setting."""
-    chosen = [row for row in rows if (row["classes"], row["shots"]) == setting]
-    names = chosen[0]["targets"]
-    return {name: [value for row in chosen for value in row["targets"][name]] for name in names}, groups_of(
-        chosen
-    )
+    chosen = [row for row in rows if row.setting == setting]
+    return pooled([row.targets for row in chosen]), groups_of([row.groups for row in chosen])

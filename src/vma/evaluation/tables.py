@@ -4,7 +4,16 @@ from typing import Any
 
 from rich.table import Table
 
+from vma.evaluation.answers import Answer
+from vma.evaluation.calibration import CalibrationResults
+from vma.evaluation.classification import ClassifyResults
+from vma.evaluation.episodes import NllResults
+from vma.evaluation.json_values import plain
 from vma.evaluation.novelty import MEASURES as NOVELTY
+from vma.evaluation.novelty import NoveltyResults
+from vma.evaluation.posterior import PosteriorResults
+from vma.evaluation.statistics import Mean, Share
+from vma.evaluation.sweeps import SweepResults
 
 MEASURES = {
     "nll": "NLL (nats)",
@@ -14,83 +23,82 @@ MEASURES = {
     "entropy_q_a": "H(q(a|x))",
     "effective_samples": "effective samples",
 }
-OWN_CLASS = {"own_class_mass": "mass of own class", "own_class_first": "own class first"}
+OWN_CLASS = ("mass of own class", "own class first")
 
 
-def table(found: dict[str, Any]) -> Table:
+def table(answer: Answer[Any]) -> Table:
     """The table of an answer."""
-    results = found["results"]
-    match found["evaluation"]:
-        case "nll":
-            return of_measures(found, results)
-        case "classes" | "shots":
-            return of_sweep(found, results)
-        case "classify":
-            return of_tasks(found, results)
-        case "calibration":
-            return of_calibration(found, results)
-        case "novelty":
-            return of_novelty(found, results)
-        case "posterior":
-            return of_posterior(found, results)
-    return Table(title=title(found), box=None, title_justify="left")
+    match answer.results:
+        case NllResults() as results:
+            return of_measures(answer, results)
+        case SweepResults() as results:
+            return of_sweep(answer, results)
+        case ClassifyResults() as results:
+            return of_tasks(answer, results)
+        case CalibrationResults() as results:
+            return of_calibration(answer, results)
+        case NoveltyResults() as results:
+            return of_novelty(answer, results)
+        case PosteriorResults() as results:
+            return of_posterior(answer, results)
+    return Table(title=title(answer), box=None, title_justify="left")
 
 
-def title(found: dict[str, Any]) -> str:
+def title(answer: Answer[Any]) -> str:
     """Which model, on what: e.g. `omniglot-fewshot-4, 6000 updates, on omniglot 45-5/test, K = 1000`.
 
     A model that has slept has e.g. `10000 updates and 3333 asleep`.
     """
-    model, data = found["model"], found["data"]
-    asleep = f" and {model['sleep_updates']} asleep" if model.get("sleep_updates") else ""
-    length = f"{model['updates']} updates{asleep}"
-    name = f"{model['preset'] or model['kind']}, {length}, on {data['name']} {data['split']}"
-    samples = f", K = {found['samples']}" if found["evaluation"] in ("nll", "classes", "shots") else ""
-    return f"{name}{samples}, protocol {found['protocol']}" if "protocol" in found else name + samples
+    model, data, about = answer.model, answer.data, answer.about
+    asleep = f" and {model.sleep_updates} asleep" if model.sleep_updates else ""
+    name = f"{model.preset or model.kind}, {model.updates} updates{asleep}, on {data.name} {data.split}"
+    samples = f", K = {about['samples']}" if answer.evaluation in ("nll", "classes", "shots") else ""
+    return f"{name}{samples}, protocol {about['protocol']}" if "protocol" in about else name + samples
 
 
-def of_measures(found: dict[str, Any], results: dict[str, Any]) -> Table:
+def of_measures(answer: Answer[Any], results: NllResults) -> Table:
     """A line for each measure."""
-    shown = new_table(found, "", "mean over targets", "± standard error")
+    shown, values = new_table(answer, "", "mean over targets", "± standard error"), plain(results)
     for key, name in MEASURES.items():
-        shown.add_row(name, f"{results[key]['value']:.2f}", f"{results[key]['error']:.2f}")
+        shown.add_row(name, f"{values[key]['value']:.2f}", f"{values[key]['error']:.2f}")
     for key in ("entropy_p_a", "entropy_average_q_a", "items_in_use"):
-        if key in results:
-            shown.add_row(key.replace("_", " "), f"{results[key]:.4g}", "")
-    shown.add_row("targets", str(results["number_of_targets"]), "")
+        if key in values:
+            shown.add_row(key.replace("_", " "), f"{values[key]:.4g}", "")
+    shown.add_row("targets", str(results.number_of_targets), "")
     return shown
 
 
-def of_sweep(found: dict[str, Any], results: dict[str, Any]) -> Table:
+def of_sweep(answer: Answer[Any], results: SweepResults) -> Table:
     """A line for each setting."""
-    addresses = [name for name in OWN_CLASS if name in results["points"][0]]
     head = ("classes", "shots", "|M|", "NLL", "±", "log C line", "rise, paired", "±", "KL_a")
-    shown = new_table(found, *head, *(OWN_CLASS[name] for name in addresses))
-    for p in results["points"]:
-        numbers = (p["nll"]["value"], p["nll"]["error"], p["line"], p["rise"]["value"], p["rise"]["error"])
-        own = (p[name]["value"] for name in addresses)
-        cells = [f"{value:.2f}" for value in (*numbers, p["kl_a"]["value"], *own)]
-        shown.add_row(str(p["classes"]), str(p["shots"]), str(p["memory"]), *cells)
+    first = results.points[0]
+    named = zip(OWN_CLASS, (first.own_class_mass, first.own_class_first), strict=True)
+    shown = new_table(answer, *head, *(name for name, own in named if own is not None))
+    for p in results.points:
+        numbers = (p.nll.value, p.nll.error, p.line, p.rise.value, p.rise.error, p.kl_a.value)
+        own = (each.value for each in (p.own_class_mass, p.own_class_first) if each is not None)
+        cells = [f"{value:.2f}" for value in (*numbers, *own)]
+        shown.add_row(str(p.classes), str(p.shots), str(p.memory), *cells)
     return shown
 
 
-def of_tasks(found: dict[str, Any], results: dict[str, Any]) -> Table:
+def of_tasks(answer: Answer[Any], results: ClassifyResults) -> Table:
     """A line for each task."""
     columns = ("by q(a|x)", "95 % interval", "by likelihood", "95 % interval")
-    shown = new_table(found, "ways", "shots", "classes within", *columns)
-    for task in results["tasks"]:
-        cells = []
-        for form in ("by_address", "by_likelihood"):
-            share = task[form]
-            known = form == "by_address" or found["samples"]
-            cells += (
-                [f"{share['value']:.1%}", f"{share['low']:.1%} – {share['high']:.1%}"] if known else ["", ""]
-            )
-        shown.add_row(str(task["ways"]), str(task["shots"]), found["within"], *cells)
+    shown = new_table(answer, "ways", "shots", "classes within", *columns)
+    for task in results.tasks:
+        likelihood = share_cells(task.by_likelihood) if answer.about["samples"] else ("", "")
+        cells = (*share_cells(task.by_address), *likelihood)
+        shown.add_row(str(task.ways), str(task.shots), answer.about["within"], *cells)
     return shown
 
 
-def of_calibration(found: dict[str, Any], results: dict[str, Any]) -> Table:
+def share_cells(share: Share) -> tuple[str, str]:
+    """A share and its interval."""
+    return f"{share.value:.1%}", f"{share.low:.1%} – {share.high:.1%}"
+
+
+def of_calibration(answer: Answer[Any], results: CalibrationResults) -> Table:
     """A line for each task and rule."""
     columns = (
         "right",
@@ -101,45 +109,51 @@ def of_calibration(found: dict[str, Any], results: dict[str, Any]) -> Table:
         "±",
         "CPU ms",
     )
-    shown = new_table(found, "ways", "shots", "classes within", "rule", *columns)
-    for task in results["tasks"]:
-        for name, own in task["rules"].items():
-            right, log_prob = own["accuracy"], own["log_prob"]
-            cells = [f"{right['value']:.1%}", f"{right['low']:.1%} – {right['high']:.1%}"]
-            cells += [f"{own[key]:.3f}" for key in ("calibration_error", "error_by_chance")]
-            cells += [f"{log_prob['value']:.3f}", f"{log_prob['error']:.3f}", f"{own['milliseconds']:.1f}"]
-            shown.add_row(str(task["ways"]), str(task["shots"]), found["within"], name, *cells)
+    shown = new_table(answer, "ways", "shots", "classes within", "rule", *columns)
+    for task in results.tasks:
+        for name, own in task.rules.items():
+            errors = (own.calibration_error, own.error_by_chance, own.log_prob.value, own.log_prob.error)
+            cells = (
+                *share_cells(own.accuracy),
+                *(f"{value:.3f}" for value in errors),
+                f"{own.milliseconds:.1f}",
+            )
+            shown.add_row(str(task.ways), str(task.shots), answer.about["within"], name, *cells)
     return shown
 
 
-def of_novelty(found: dict[str, Any], results: dict[str, Any]) -> Table:
+def of_novelty(answer: Answer[Any], results: NoveltyResults) -> Table:
     """A line for each measure, and for each kind of error at the threshold that a user gets."""
-    shown = new_table(found, "", "area under curve", "±", "at the threshold", "95 % interval")
+    shown = new_table(answer, "", "area under curve", "±", "at the threshold", "95 % interval")
     for key, name in NOVELTY.items():
-        area = results["areas"][key]
-        shown.add_row(name, f"{area['value']:.3f}", f"{area['error']:.3f}", "", "")
-    for key in ("false_alarms", "found", "missed"):
-        share = results[key]
-        interval = f"{share['low']:.1%} – {share['high']:.1%}"
-        shown.add_row(key.replace("_", " "), "", "", f"{share['value']:.1%}", interval)
+        area = results.areas[key]
+        shown.add_row(name, f"{area.value:.3f}", f"{area.error:.3f}", "", "")
+    shares = {"false alarms": results.false_alarms, "found": results.found, "missed": results.missed}
+    for name, share in shares.items():
+        interval = f"{share.low:.1%} – {share.high:.1%}"
+        shown.add_row(name, "", "", f"{share.value:.1%}", interval)
     return shown
 
 
-def of_posterior(found: dict[str, Any], results: dict[str, Any]) -> Table:
+def of_posterior(answer: Answer[Any], results: PosteriorResults) -> Table:
     """A line for targets whose class is in memory, and one for those whose is not."""
-    shown = new_table(found, "target's class", "log p(x|M)", "H(q(a|x))", "KL_a")
-    for key, name in (("in_memory", "in memory"), ("absent", "absent")):
-        means = [results[key][measure] for measure in ("log_p", "entropy", "kl_a")]
-        shown.add_row(name, *(f"{mean['value']:.2f} ± {mean['error']:.2f}" for mean in means))
-    shown.add_row("found", f"{results['found']['value']:.1%}", "", "")
-    areas = [f"{results[key]:.2f}" for key in ("novelty_auc", "novelty_auc_entropy")]
+    shown = new_table(answer, "target's class", "log p(x|M)", "H(q(a|x))", "KL_a")
+    for name, look in (("in memory", results.in_memory), ("absent", results.absent)):
+        shown.add_row(name, *(mean_cell(mean) for mean in (look.log_p, look.entropy, look.kl_a)))
+    shown.add_row("found", f"{results.found.value:.1%}", "", "")
+    areas = (f"{area:.2f}" for area in (results.novelty_auc, results.novelty_auc_entropy))
     shown.add_row("novelty, area under curve", *areas, "")
     return shown
 
 
-def new_table(found: dict[str, Any], *columns: str) -> Table:
+def mean_cell(mean: Mean) -> str:
+    """E.g. `1.23 ± 0.04`."""
+    return f"{mean.value:.2f} ± {mean.error:.2f}"
+
+
+def new_table(answer: Answer[Any], *columns: str) -> Table:
     """An empty table with the answer's title."""
-    shown = Table(title=title(found), box=None, title_justify="left", title_style="bold", padding=(0, 2))
+    shown = Table(title=title(answer), box=None, title_justify="left", title_style="bold", padding=(0, 2))
     for column in columns:
         shown.add_column(column, justify="right" if column else "left")
     return shown

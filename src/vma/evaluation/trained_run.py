@@ -1,7 +1,7 @@
 """What is evaluated: a trained model, what it was trained on, and the images that it has not seen."""
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,66 @@ BINARIZATION_SEED = 0
 
 
 @dataclass(frozen=True)
+class ModelDescription:
+    """What an answer says of the model: how long it was trained, and all the settings it was trained with.
+
+    Attributes:
+        run: Name of the run's folder.
+        preset: Its preset.
+        kind: `vma`, or a baseline.
+        maps: Feature maps; 0 where it has none.
+        updates: Updates awake.
+        sleep_updates: Updates asleep.
+        hours: Of both.
+        seed: Of its training.
+        weights: A hash of them.
+        overrides: The settings that differ from the preset's, by dotted names.
+        settings: All of them.
+    """
+
+    run: str = ""
+    preset: str = ""
+    kind: str = ""
+    maps: int = 0
+    updates: int = 0
+    sleep_updates: int = 0
+    hours: float = 0.0
+    seed: int = 0
+    weights: str = ""
+    overrides: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DataDescription:
+    """What an answer says of the data.
+
+    Attributes:
+        name: Of the dataset.
+        part: Which part of it, such as `test`.
+        split: How it was divided into parts, and which this one is.
+        size: Height and width, and channels of images in colour.
+        images: Number of them.
+        classes: Number of them.
+    """
+
+    name: str = ""
+    part: str = ""
+    split: str = ""
+    size: list[int] = field(default_factory=list)
+    images: int = 0
+    classes: int = 0
+
+
+@dataclass(frozen=True)
+class About:
+    """What every answer says of the model and the data."""
+
+    model: ModelDescription = ModelDescription()
+    data: DataDescription = DataDescription()
+
+
+@dataclass(frozen=True)
 class TrainedRun:
     """A run's model and a part of its data.
 
@@ -29,13 +89,13 @@ class TrainedRun:
         model: The model, with averaged weights if the run has an average.
         dataset: The images to evaluate on; grey ones are binarized once.
         settings: The settings of the run.
-        about: What every result says of the model and the data.
+        about: What every answer says of the model and the data.
     """
 
     model: GenerativeModel
     dataset: Dataset
     settings: TrainSettings
-    about: dict[str, Any]
+    about: About = About()
 
     @property
     def device(self) -> torch.device:
@@ -48,12 +108,17 @@ class TrainedRun:
         trained = self.settings.episode
         return replace(trained, targets=4, shots=4) if trained.kind == "sequence" else trained
 
+    @property
+    def addresses(self) -> VMA | None:
+        """The model, if it addresses its memory: p(a) and q(a|x)."""
+        return self.model if isinstance(self.model, VMA) else None
+
     def with_raw_memory(self, purpose: str) -> VMA:
-        """The model, which must have a raw memory for that `purpose`, such as `classify`."""
-        if not isinstance(self.model, VMA) or self.model.config.learned_items:
+        """The model, which must address a raw memory for that `purpose`, such as `classify`."""
+        if self.addresses is None or self.model.config.learned_items:
             kind = self.model.config.model
             raise InputError(f"Only a model with a raw memory can {purpose}, not a {kind}.")
-        return self.model
+        return self.addresses
 
     def generator(self, seed: int, part: int) -> torch.Generator:
         """The randomness of one part of the work: the same whatever process does it."""
@@ -74,31 +139,27 @@ def open_run(
     )
     if chosen.stochastic_binarization:
         dataset = dataset.binarized(BINARIZATION_SEED)
-    return TrainedRun(
-        model, dataset, settings, {"model": of_model(run, settings), "data": of_data(dataset, part)}
-    )
+    about = About(describe_model(run, settings), describe_data(dataset, part))
+    return TrainedRun(model, dataset, settings, about)
 
 
-def of_model(run: Run, settings: TrainSettings) -> dict[str, Any]:
-    """What a result says of the model: how long it was trained, and all the settings it was trained with.
-
-    `updates` are those awake; `hours` are of both. A sleep that is not complete has left the model as it was.
-    """
+def describe_model(run: Run, settings: TrainSettings) -> ModelDescription:
+    """The model of a run; a sleep that is not complete has left it as it was."""
     awake = read_progress(run.checkpoint_file)
     last = complete_sleep(run, settings) or awake
-    return {
-        "run": run.folder.name,
-        "preset": settings.preset,
-        "kind": settings.model.model,
-        "maps": settings.model.maps if settings.model.family == "convolutional" else 0,
-        "updates": awake.update,
-        "sleep_updates": last.update - awake.update,
-        "hours": round(last.seconds / 3600, 4),
-        "seed": settings.seed,
-        "weights": hashlib.sha256(run.model_file.read_bytes()).hexdigest()[:16],
-        "overrides": overrides(settings),
-        "settings": msgspec.to_builtins(settings),
-    }
+    return ModelDescription(
+        run=run.folder.name,
+        preset=settings.preset,
+        kind=settings.model.model,
+        maps=settings.model.maps if settings.model.family == "convolutional" else 0,
+        updates=awake.update,
+        sleep_updates=last.update - awake.update,
+        hours=round(last.seconds / 3600, 4),
+        seed=settings.seed,
+        weights=hashlib.sha256(run.model_file.read_bytes()).hexdigest()[:16],
+        overrides=overrides(settings),
+        settings=msgspec.to_builtins(settings),
+    )
 
 
 def complete_sleep(run: Run, settings: TrainSettings) -> Progress | None:
@@ -125,13 +186,13 @@ def dotted(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def of_data(dataset: Dataset, part: str) -> dict[str, Any]:
-    """What a result says of the data."""
-    return {
-        "name": dataset.name,
-        "part": part,
-        "split": dataset.split,
-        "size": list(dataset.size),
-        "images": len(dataset),
-        "classes": len(dataset.classes),
-    }
+def describe_data(dataset: Dataset, part: str) -> DataDescription:
+    """A part of a dataset."""
+    return DataDescription(
+        name=dataset.name,
+        part=part,
+        split=dataset.split,
+        size=list(dataset.size),
+        images=len(dataset),
+        classes=len(dataset.classes),
+    )

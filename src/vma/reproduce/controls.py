@@ -7,7 +7,7 @@ from vma.evaluation.episodes import NllOptions
 from vma.plotting.experiments.curves import controls_figure
 from vma.reproduce.experiment import Experiment, Needed, PlannedEvaluation, Scale
 from vma.reproduce.findings import Answers, Finding, finding
-from vma.reproduce.shared_evaluations import comparison, curve
+from vma.reproduce.shared_evaluations import planned_comparison, planned_curve
 from vma.runs.settings import TrainSettings
 
 BASE = "omniglot-fewshot-4"
@@ -39,19 +39,17 @@ def plan_for(keys: Sequence[str], scale: Scale) -> dict[str, PlannedEvaluation]:
         episodes=scale.count(32), classes=scale.choose(8, 2), targets=scale.choose(4, 2),
         shots=scale.choose(4, 1), samples=scale.samples(),
     )  # fmt: skip
-    return {**{f"curve {key}": curve(key) for key in keys}, "test": comparison(keys, options)}
+    return {**{f"curve {key}": planned_curve(key) for key in keys}, "test": planned_comparison(keys, options)}
 
 
 def findings_for(answers: Answers, claims: dict[str, str]) -> list[Finding]:
     """The NLL of each model, and how far each is above the first, paired."""
     test = answers["test"]
     found = []
-    for number, (key, each) in enumerate(test["results"]["models"].items()):
-        found.append(finding(f"NLL, {key}", "only compared", each["nll"], test, run=key))
+    for number, (key, each) in enumerate(test.results.models.items()):
+        found.append(finding(f"NLL, {key}", "only compared", each.nll, test, run=key))
         if number:
-            found.append(
-                finding(f"NLL above the first, {key}", claims[key], each["above_first"], test, run=key)
-            )
+            found.append(finding(f"NLL above the first, {key}", claims[key], each.above_first, test, run=key))
     return found
 
 

@@ -2,14 +2,14 @@
 
 import platform
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import torch
 
-from vma.evaluation.resumable import Evaluation, Row
+from vma.evaluation.answers import Answer
+from vma.evaluation.resumable import Evaluation
 from vma.plotting.experiments.curves import crossover_figure
 from vma.reproduce.experiment import Experiment, PlannedEvaluation, Scale
-from vma.reproduce.findings import Answer, Answers, Finding, finding
+from vma.reproduce.findings import Answers, Finding, finding
 from vma.reproduce.update_times import HARD, Clock, crossing_of, update_seconds
 from vma.runs.presets import PRESETS
 
@@ -34,24 +34,53 @@ class TimingOptions:
     repeats: int = 5
 
 
-def timing(options: TimingOptions) -> Evaluation:
+@dataclass(frozen=True)
+class TimingPoint:
+    """One |M|.
+
+    Attributes:
+        memory: |M|.
+        seconds: Of an update, by model.
+        flops: Of an update, by model, in answers of earlier versions; so are those that follow.
+        reads: All reads of VMA's update.
+        unique_pairs: Pairs of target and item among them that differ.
+        unique_items: Items among them that differ.
+    """
+
+    memory: int
+    seconds: dict[str, float]
+    flops: dict[str, int] | None = None
+    reads: int | None = None
+    unique_pairs: int | None = None
+    unique_items: int | None = None
+
+
+@dataclass(frozen=True)
+class TimingResults:
+    """All sizes, and from which |M| on VMA is faster than each rival; None if it is not at the largest."""
+
+    points: list[TimingPoint]
+    crossing: dict[str, float | None]
+
+
+def timing(options: TimingOptions) -> Evaluation[TimingPoint, TimingResults]:
     """The evaluation that `options` ask for, a part for each |M|; one thread goes by its own CPU time."""
     preset, threads = PRESETS["omniglot-fewshot-4"], torch.get_num_threads()
     settings = replace(preset, model=replace(preset.model, maps=options.maps))
     clock: Clock = "cpu" if threads == 1 else "wall"
 
-    def part(number: int) -> Row:
+    def part(number: int) -> TimingPoint:
         items = options.sizes[number]
-        seconds = update_seconds(settings, items, options.targets, options.repeats, clock)
-        return {"memory": items, "seconds": seconds}
+        return TimingPoint(items, update_seconds(settings, items, options.targets, options.repeats, clock))
 
     here = {"threads": threads, "clock": clock, "machine": platform.machine(), "torch": torch.__version__}
-    return Evaluation("timing", {**asdict(options), **here}, len(options.sizes), part, summary)
+    return Evaluation("timing", {**asdict(options), **here}, len(options.sizes), part, TimingPoint, summary)
 
 
-def summary(parts: list[Row]) -> dict[str, Any]:
+def summary(points: list[TimingPoint]) -> TimingResults:
     """The times at every |M|, and from where on VMA is the faster."""
-    return {"points": parts, "crossing": {name: crossing_of(parts, name) for name in RIVALS}}
+    seconds = {point.memory: point.seconds for point in points}
+    return TimingResults(points, {name: crossing_of(seconds, name) for name in RIVALS})
 
 
 def plan(scale: Scale) -> dict[str, PlannedEvaluation]:
@@ -64,21 +93,21 @@ def plan(scale: Scale) -> dict[str, PlannedEvaluation]:
 def findings(answers: Answers) -> list[Finding]:
     """From which |M| on VMA is faster, and how much at the largest."""
     answer = answers["timing"]
-    last = answer["results"]["points"][-1]
+    last = answer.results.points[-1]
     found = []
     for key, name in RIVALS.items():
         what = f"VMA (K = 4) faster than soft attention over {name} (K = 1), from |M| ="
         found.append(finding(what, "48", in_words(answer, key), answer))
     for key, name in RIVALS.items():
-        ratio = last["seconds"][key] / last["seconds"][HARD]
-        what = f"time of soft attention over {name} / time of VMA, |M| = {last['memory']}"
+        ratio = last.seconds[key] / last.seconds[HARD]
+        what = f"time of soft attention over {name} / time of VMA, |M| = {last.memory}"
         found.append(finding(what, "above 1", ratio, answer, unit=""))
     return found
 
 
-def in_words(answer: Answer, rival: str) -> str:
+def in_words(answer: Answer[TimingResults], rival: str) -> str:
     """The crossing, or that there is none."""
-    found, sizes = answer["results"]["crossing"][rival], answer["sizes"]
+    found, sizes = answer.results.crossing[rival], answer.about["sizes"]
     if found is None:
         return f"not up to {sizes[-1]}"
     return f"{sizes[0]}, the smallest that was timed" if found <= sizes[0] else f"{found:.0f}"

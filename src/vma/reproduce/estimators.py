@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from vma.errors import InputError
 from vma.estimators import ESTIMATORS
+from vma.evaluation.answers import Answer
 from vma.evaluation.episodes import NllOptions
 from vma.plotting.experiments.curves import estimators_figure
 from vma.reproduce.experiment import Experiment, Needed, PlannedEvaluation, Scale
-from vma.reproduce.findings import Answer, Answers, Finding, finding
-from vma.reproduce.shared_evaluations import comparison, curve
+from vma.reproduce.findings import Answers, Finding, finding
+from vma.reproduce.shared_evaluations import CurvePoint, CurveResults, planned_comparison, planned_curve
 from vma.runs.settings import SleepSettings, TrainSettings
 from vma.warps import WarpSettings
 
@@ -47,41 +47,43 @@ def plan(scale: Scale) -> dict[str, PlannedEvaluation]:
         episodes=scale.count(16), classes=scale.choose(8, 2), targets=scale.choose(4, 2),
         shots=scale.choose(4, 1), samples=scale.samples(),
     )  # fmt: skip
-    curves = {f"curve {name}": curve(name) for name in ESTIMATORS}
-    return {**curves, "test": comparison(tuple(ESTIMATORS), options)}
+    curves = {f"curve {name}": planned_curve(name) for name in ESTIMATORS}
+    return {**curves, "test": planned_comparison(tuple(ESTIMATORS), options)}
 
 
 def findings(answers: Answers) -> list[Finding]:
     """NLL on held-out classes as far as the slowest got, in updates and in time; NLL on test classes at the end."""
     curves = {name: answers[f"curve {name}"] for name in ESTIMATORS}
-    updates = min(validated(answer)[-1]["update"] for answer in curves.values())
-    seconds = min(validated(answer)[-1]["seconds"] for answer in curves.values())
+    updates = min(validated(answer)[-1].update for answer in curves.values())
+    seconds = min(validated(answer)[-1].seconds for answer in curves.values())
     found = []
     for name, answer in curves.items():
         paper = PAPERS if name == "vimco" else NOT_IN_PAPER
         points = validated(answer)
-        early = last([point for point in points if point["update"] <= updates])
-        timely = last([point for point in points if point["seconds"] <= seconds] or points[:1])
+        early = last([point for point in points if point.update <= updates])
+        timely = last([point for point in points if point.seconds <= seconds] or points[:1])
         found.append(finding(f"{name}: held-out NLL after {updates} updates", paper, early, answer))
         found.append(finding(f"{name}: held-out NLL after {seconds / 60:.1f} minutes", paper, timely, answer))
     test = answers["test"]
-    for name, each in test["results"]["models"].items():
+    for name, each in test.results.models.items():
         paper = PAPERS if name == "vimco" else NOT_IN_PAPER
-        found.append(finding(f"{name}: test NLL at the end", paper, each["nll"], test, run=name))
+        found.append(finding(f"{name}: test NLL at the end", paper, each.nll, test, run=name))
     return found
 
 
-def validated(answer: Answer) -> list[dict[str, Any]]:
+def validated(answer: Answer[CurveResults]) -> list[CurvePoint]:
     """The points of a curve at which held-out classes were looked at."""
-    points = [point for point in answer["results"]["rows"] if "valid_nll" in point]
+    points = [point for point in answer.results.rows if point.valid_nll is not None]
     if not points:
         raise InputError(f"A run did not get to its first {VALIDATE_EVERY} updates: give a larger --budget.")
     return points
 
 
-def last(points: list[dict[str, Any]]) -> float:
+def last(points: list[CurvePoint]) -> float:
     """The NLL at the last point."""
-    return points[-1]["valid_nll"]
+    found = points[-1].valid_nll
+    assert found is not None
+    return found
 
 
 EXPERIMENT = Experiment(

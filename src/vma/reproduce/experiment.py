@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from vma.evaluation.answers import PlainAnswers
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.trained_run import TrainedRun, open_run
 from vma.plotting.style import Figure
@@ -144,7 +145,7 @@ class Experiment:
         needs: The runs it needs, by name.
         plan: The evaluations that are made of them, by name.
         findings: What the answers say beside what the paper says.
-        draw: The figure of the answers; it sees no model.
+        draw: The figure of the answers as their files have them; it sees no model.
     """
 
     name: str
@@ -154,4 +155,4 @@ class Experiment:
     needs: Mapping[str, Needed]
     plan: Callable[[Scale], dict[str, PlannedEvaluation]]
     findings: Callable[[Answers], list[Finding]]
-    draw: Callable[[Answers], Figure]
+    draw: Callable[[PlainAnswers], Figure]

@@ -5,10 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vma.evaluation.answers import Answer
+from vma.evaluation.resumable import TargetResults
+from vma.evaluation.statistics import Mean, Share
+from vma.evaluation.trained_run import ModelDescription
 from vma.plotting.wording import length, minus
 
-Answer = dict[str, Any]
-Answers = Mapping[str, Answer]
+Answers = Mapping[str, Answer[Any]]
 
 NO_NUMBER = "no number"
 
@@ -65,8 +68,8 @@ class Finding:
 def finding(
     what: str,
     paper: str,
-    found: float | dict[str, Any] | str,
-    answer: Answer,
+    found: float | Mean | Share | str,
+    answer: Answer[Any],
     *,
     run: str = "",
     unit: str = "nats",
@@ -89,7 +92,9 @@ def finding(
         targets: Number of targets; the default is what the answer says.
         samples: K; the default is what the answer says.
     """
-    model = answer["models"][run] if run else answer.get("model", {})
+    model, results = answer.models.get(run, ModelDescription()), answer.results
+    if not targets and isinstance(results, TargetResults):
+        targets = results.number_of_targets
     return Finding(
         what,
         paper,
@@ -97,26 +102,30 @@ def finding(
         unit=unit,
         line=line,
         column=column,
-        updates=model.get("updates", 0),
-        hours=model.get("hours", 0.0),
-        samples=answer.get("samples", 0) if samples is None else samples,
-        targets=targets or answer["results"].get("number_of_targets", 0),
-        protocol=answer.get("protocol", ""),
-        data=" ".join(str(answer["data"][key]) for key in ("name", "split")) if "data" in answer else "",
-        answer=answer.get("file", ""),
-        maps=model.get("maps", 0),
-        sleep_updates=model.get("sleep_updates", 0),
+        updates=model.updates,
+        hours=model.hours,
+        samples=answer.about.get("samples", 0) if samples is None else samples,
+        targets=targets,
+        protocol=answer.about.get("protocol", ""),
+        data=f"{answer.data.name} {answer.data.split}".strip(),
+        answer=answer.file,
+        maps=model.maps,
+        sleep_updates=model.sleep_updates,
     )
 
 
-def numbers(found: float | dict[str, Any] | str) -> dict[str, Any]:
+def numbers(found: float | Mean | Share | str) -> dict[str, Any]:
     """The fields of a finding that hold what was found; what is not a finite number is left out."""
-    if isinstance(found, str):
-        return {"text": found}
-    if not isinstance(found, dict):
-        found = {"value": found}
-    kept = {key: found.get(key) for key in ("value", "error", "low", "high")}
-    return {key: value if value is not None and math.isfinite(value) else None for key, value in kept.items()}
+    match found:
+        case str():
+            return {"text": found}
+        case Mean():
+            kept = {"value": found.value, "error": found.error}
+        case Share():
+            kept = {"value": found.value, "low": found.low, "high": found.high}
+        case _:
+            kept = {"value": found}
+    return {key: value if math.isfinite(value) else None for key, value in kept.items()}
 
 
 def shown(each: Finding) -> str:

@@ -2,16 +2,18 @@
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
+from typing import Any
 
-from vma.evaluation.episodes import NllOptions, nll
+from vma.evaluation.answers import Answer
+from vma.evaluation.episodes import NllOptions, NllResults, nll
 from vma.evaluation.samples import SamplesOptions, samples
 from vma.evaluation.statistics import mean_of
 from vma.plotting.experiments.curves import recall_figure
 from vma.plotting.experiments.grids import learned_memory_figure
 from vma.reproduce.experiment import EVERYTHING, Experiment, Needed, PlannedEvaluation, Scale, planned
-from vma.reproduce.findings import NO_NUMBER, Answer, Answers, Finding, finding
-from vma.reproduce.shared_evaluations import curve
+from vma.reproduce.findings import NO_NUMBER, Answers, Finding, finding
+from vma.reproduce.shared_evaluations import CurveResults, planned_curve
 from vma.runs.settings import TrainSettings
 
 LARGE = 2048
@@ -42,7 +44,7 @@ FURTHER = {
 }
 
 
-def made(answers: Answers, keys: Iterable[str]) -> list[Answer]:
+def made(answers: Answers, keys: Iterable[str]) -> list[Answer[Any]]:
     """The answers that there are among those of `keys`."""
     return [answers[key] for key in keys if key in answers]
 
@@ -51,7 +53,7 @@ def recall_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     """The curve; test digits with as many in memory as in training, and with 2048."""
     few, many = scale.count(16), scale.samples()
     return {
-        "curve": curve("recall"),
+        "curve": planned_curve("recall"),
         "test": planned("recall", nll, NllOptions(episodes=few, samples=many)),
         "test large": planned(
             "recall", nll, NllOptions(episodes=few, shots=scale.choose(LARGE, 8), samples=many)
@@ -67,33 +69,38 @@ def recall_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
 def recall_findings(answers: Answers) -> list[Finding]:
     """The end of the learning curve, and test digits."""
     curve_of, test, large = answers["curve"], answers["test"], answers["test large"]
-    size = test["shots"]
+    size, more = test.about["shots"], large.about["shots"]
     other = "" if size == 256 else " (its |M| is 256)"
     level = f"→ log {size} = {math.log(size):.2f}{other}"
-    rows = curve_of["results"]["rows"]
-    late = rows[-max(1, round(LATE * len(rows))) :]
-    ends = {key: sum(each[key] for each in late) / len(late) for key in ("nll", "kl_a", "kl_z")}
+    nll_at_end, kl_a_at_end, kl_z_at_end = ends(curve_of.results)
     return [
-        finding(f"NLL at the end of training, |M| = {size}", level, ends["nll"], curve_of),
-        finding(f"KL_a at the end of training, |M| = {size}", level, ends["kl_a"], curve_of),
-        finding("KL_z at the end of training", "→ 0", ends["kl_z"], curve_of),
-        finding(f"NLL of test digits, |M| = {size}", level, test["results"]["nll"], test),
-        finding(f"KL_a of test digits, |M| = {size}", level, test["results"]["kl_a"], test),
+        finding(f"NLL at the end of training, |M| = {size}", level, nll_at_end, curve_of),
+        finding(f"KL_a at the end of training, |M| = {size}", level, kl_a_at_end, curve_of),
+        finding("KL_z at the end of training", "→ 0", kl_z_at_end, curve_of),
+        finding(f"NLL of test digits, |M| = {size}", level, test.results.nll, test),
+        finding(f"KL_a of test digits, |M| = {size}", level, test.results.kl_a, test),
         finding(
-            f"NLL with {large['shots']} test digits in memory",
-            f"≈ log {large['shots']} = {math.log(large['shots']):.2f}",
-            large["results"]["nll"],
+            f"NLL with {more} test digits in memory",
+            f"≈ log {more} = {math.log(more):.2f}",
+            large.results.nll,
             large,
         ),
         *(each for needs in REPEATED.values() for each in larger_findings(made(answers, needs))),
     ]
 
 
-def larger_findings(found: list[Answer]) -> list[Finding]:
+def ends(curve: CurveResults) -> tuple[float, ...]:
+    """NLL, KL_a and KL_z at the end of training."""
+    late = curve.rows[-max(1, round(LATE * len(curve.rows))) :]
+    several = ([point.nll for point in late], [point.kl_a for point in late], [point.kl_z for point in late])
+    return tuple(sum(value for value in values if value is not None) / len(late) for values in several)
+
+
+def larger_findings(found: list[Answer[NllResults]]) -> list[Finding]:
     """How many seeds find the optimum of a larger memory, and what they reach."""
     if not found:
         return []
-    size, values = found[0]["shots"], [each["results"]["nll"]["value"] for each in found]
+    size, values = found[0].about["shots"], [each.results.nll.value for each in found]
     optimal = sum(value <= OPTIMAL * math.log(size) for value in values)
     reached = ", ".join(f"{value:.2f}" for value in values)
     return [
@@ -145,16 +152,14 @@ def learned_findings(answers: Answers) -> list[Finding]:
     for key, answer in answers.items():
         part, _, size = key.partition(" ")
         if part in ("test", "train"):
-            found.append(
-                finding(f"KL_a, {part} set, |M| = {size}", "2.5 ± 0.3", answer["results"]["kl_a"], answer)
-            )
+            found.append(finding(f"KL_a, {part} set, |M| = {size}", "2.5 ± 0.3", answer.results.kl_a, answer))
         if part == "test":
-            entropy = answer["results"]["entropy_p_a"]
+            entropy = answer.results.entropy_p_a
             found.append(finding(f"H(p(a)), |M| = {size}", "significantly higher than KL_a", entropy, answer))
-            used = f"{answer['results']['items_in_use']} of {answer['results']['items']}"
+            used = f"{answer.results.items_in_use} of {answer.results.items}"
             found.append(finding(f"items in use, |M| = {size}", NO_NUMBER, used, answer))
-            found.append(finding(f"NLL, |M| = {size}", "about the VAE's", answer["results"]["nll"], answer))
-    vae = finding("NLL, VAE", "about the same", answers["vae"]["results"]["nll"], answers["vae"])
+            found.append(finding(f"NLL, |M| = {size}", "about the VAE's", answer.results.nll, answer))
+    vae = finding("NLL, VAE", "about the same", answers["vae"].results.nll, answers["vae"])
     return [*found, vae, *seed_findings(answers)]
 
 
@@ -163,18 +168,18 @@ def seed_findings(answers: Answers) -> list[Finding]:
     learned = made(answers, ("test 256", *FURTHER["256"]))
     vae = made(answers, ("vae", *FURTHER["vae"]))
     shown = [
-        ("KL_a, test set, |M| = 256", "2.5 ± 0.3", "kl_a", learned),
-        ("NLL, |M| = 256", "about the VAE's", "nll", learned),
-        ("NLL, VAE", "about the same", "nll", vae),
+        ("KL_a, test set, |M| = 256", "2.5 ± 0.3", [each.results.kl_a for each in learned], learned),
+        ("NLL, |M| = 256", "about the VAE's", [each.results.nll for each in learned], learned),
+        ("NLL, VAE", "about the same", [each.results.nll for each in vae], vae),
     ]
     return [
         finding(
             f"{what}, mean over {len(found)} seeds",
             paper,
-            asdict(mean_of([each["results"][name]["value"] for each in found])),
+            mean_of([mean.value for mean in means]),
             found[0],
         )
-        for what, paper, name, found in shown
+        for what, paper, means, found in shown
         if len(found) > 1
     ]
 

@@ -1,16 +1,18 @@
 """Omniglot 26×26, few-shot: Figures 3 and 4, the classification of the text, the supplement's curves."""
 
-from vma.evaluation.classification import ClassifyOptions, classify
+from vma.evaluation.answers import Answer
+from vma.evaluation.classification import ClassifyOptions, ClassifyResults, TaskResult, classify
 from vma.evaluation.episodes import NllOptions, nll
 from vma.evaluation.posterior import PosteriorOptions, posterior
 from vma.evaluation.samples import SamplesOptions, samples
+from vma.evaluation.statistics import Share
 from vma.plotting.experiments.bars import PAPER_ACCURACY, breakdown_figure, classification_figure
 from vma.plotting.experiments.curves import one_shot_figure
 from vma.plotting.experiments.grids import one_shot_samples
 from vma.plotting.experiments.posterior import posterior_figure
 from vma.reproduce.experiment import Experiment, Needed, PlannedEvaluation, Scale, planned
 from vma.reproduce.findings import NO_NUMBER, Answers, Finding, finding
-from vma.reproduce.shared_evaluations import curve
+from vma.reproduce.shared_evaluations import planned_curve
 
 VMA = {"vma": Needed("omniglot-fewshot-4")}
 SHOTS = (1, 4, 8, 16)
@@ -31,20 +33,23 @@ def posterior_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
 def posterior_findings(answers: Answers) -> list[Finding]:
     """How often the right class is found, and how what is new is told."""
     answer = answers["posterior"]
-    found, absent = answer["results"], answer["episodes"] * answer["targets"]
-    present = absent * answer["classes"]
-    both = (("in memory", found["in_memory"], present), ("not in memory", found["absent"], absent))
-    measures = (("H(q(a|x))", "entropy"), ("log p(x|M)", "log_p"))
-    told = (("log p(x|M)", found["novelty_auc"]), ("H(q(a|x))", found["novelty_auc_entropy"]))
+    found, absent = answer.results, answer.about["episodes"] * answer.about["targets"]
+    present = absent * answer.about["classes"]
+    measured = (
+        ("H(q(a|x)), class in memory", found.in_memory.entropy, present),
+        ("H(q(a|x)), class not in memory", found.absent.entropy, absent),
+        ("log p(x|M), class in memory", found.in_memory.log_p, present),
+        ("log p(x|M), class not in memory", found.absent.log_p, absent),
+    )
+    told = (("log p(x|M)", found.novelty_auc), ("H(q(a|x))", found.novelty_auc_entropy))
     return [
         finding(
-            "targets whose class gets most of q(a|x)", "reliable, by eye", found["found"], answer,
+            "targets whose class gets most of q(a|x)", "reliable, by eye", found.found, answer,
             unit="%", targets=present, samples=0,
         ),
         *[
-            finding(f"{name}, class {where}", NO_NUMBER, means[key], answer, targets=count)
-            for name, key in measures
-            for where, means, count in both
+            finding(name, NO_NUMBER, mean, answer, targets=count)
+            for name, mean, count in measured
         ],
         *[
             finding(f"new told from known by {name} (area)", NO_NUMBER, area, answer, unit="", targets=absent)
@@ -84,8 +89,8 @@ def one_shot_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
 def one_shot_findings(answers: Answers) -> list[Finding]:
     """What one item of each class is worth."""
     test = answers["test"]
-    what = f"NLL with one item of each of {test['classes']} unseen classes"
-    return [finding(what, "samples, by eye; no number", test["results"]["nll"], test)]
+    what = f"NLL with one item of each of {test.about['classes']} unseen classes"
+    return [finding(what, "samples, by eye; no number", test.results.nll, test)]
 
 
 ONE_SHOT = Experiment(
@@ -120,18 +125,13 @@ def breakdown_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
 
 def breakdown_findings(answers: Answers) -> list[Finding]:
     """KL_a, KL_z and NLL for each number of items; the paper has the first and the last."""
-    ends = {"kl_a": ("2.0", "4.5"), "kl_z": ("28.2", "21.8"), "nll": ("75.1", "69.1")}
-    names = {"kl_a": "KL_a", "kl_z": "KL_z", "nll": "NLL"}
-    return [
-        finding(
-            f"{names[key]}, {shots} a class",
-            paper_between(int(shots), *ends[key]),
-            found["results"][key],
-            found,
-        )
-        for key in ends
-        for shots, found in answers.items()
-    ]
+    found = []
+    for name, first, last in (("KL_a", "2.0", "4.5"), ("KL_z", "28.2", "21.8"), ("NLL", "75.1", "69.1")):
+        for shots, answer in answers.items():
+            means = {"KL_a": answer.results.kl_a, "KL_z": answer.results.kl_z, "NLL": answer.results.nll}
+            paper = paper_between(int(shots), first, last)
+            found.append(finding(f"{name}, {shots} a class", paper, means[name], answer))
+    return found
 
 
 def paper_between(shots: int, first: str, last: str) -> str:
@@ -168,16 +168,24 @@ def classification_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
 
 def classification_findings(answers: Answers) -> list[Finding]:
     """The share that is right for each task, by where the model looks and by likelihood."""
-    found = []
-    for form, name in (("by_address", "q(a|x)"), ("by_likelihood", "likelihood")):
-        for task in answers[form]["results"]["tasks"]:
-            ways, shots = task["ways"], task["shots"]
-            share = PAPER_ACCURACY.get((ways, shots)) if form == "by_address" else None
-            paper = NO_NUMBER if share is None else f"{100 * share:.0f} %"
-            what = f"{ways}-way {shots}-shot, by {name}"
-            trials = answers[form]["trials"]
-            found.append(finding(what, paper, task[form], answers[form], unit="%", targets=trials))
-    return found
+    return [
+        *(
+            share_finding(task, "q(a|x)", task.by_address, answers["by_address"])
+            for task in answers["by_address"].results.tasks
+        ),
+        *(
+            share_finding(task, "likelihood", task.by_likelihood, answers["by_likelihood"])
+            for task in answers["by_likelihood"].results.tasks
+        ),
+    ]
+
+
+def share_finding(task: TaskResult, by: str, share: Share, answer: Answer[ClassifyResults]) -> Finding:
+    """The share that is right of one task; the paper has those by q(a|x)."""
+    theirs = PAPER_ACCURACY.get((task.ways, task.shots)) if by == "q(a|x)" else None
+    paper = NO_NUMBER if theirs is None else f"{100 * theirs:.0f} %"
+    what = f"{task.ways}-way {task.shots}-shot, by {by}"
+    return finding(what, paper, share, answer, unit="%", targets=answer.about["trials"])
 
 
 CLASSIFICATION = Experiment(
@@ -199,9 +207,12 @@ CLASSIFICATION = Experiment(
 def curves_findings(answers: Answers) -> list[Finding]:
     """Where the curves end."""
     answer = answers["curve"]
-    last = answer["results"]["rows"][-1]
-    names = (("nll", "NLL, training classes"), ("kl_a", "KL_a"), ("kl_z", "KL_z"))
-    return [finding(f"{name}, at the end", "curve only; no number", last[key], answer) for key, name in names]
+    last = answer.results.rows[-1]
+    values = {"NLL, training classes": last.nll, "KL_a": last.kl_a, "KL_z": last.kl_z}
+    return [
+        finding(f"{name}, at the end", "curve only; no number", value, answer)
+        for name, value in values.items()
+    ]
 
 
 CURVES = Experiment(
@@ -210,7 +221,7 @@ CURVES = Experiment(
     paper="Typical learning curves for the Omniglot one-shot task. No number.",
     caption="One item of each of 8 classes in memory: NLL, and what the address and the variation carry.",
     needs={"vma": Needed("omniglot-fewshot-1")},
-    plan=lambda scale: {"curve": curve("vma")},
+    plan=lambda scale: {"curve": planned_curve("vma")},
     findings=curves_findings,
     draw=one_shot_figure,
 )

@@ -7,7 +7,7 @@ from vma.evaluation.samples import SamplesOptions, samples
 from vma.plotting.experiments.grids import omniglot28_figure
 from vma.reproduce.experiment import Experiment, Needed, PlannedEvaluation, Scale, planned
 from vma.reproduce.findings import NO_NUMBER, Answers, Finding, finding
-from vma.reproduce.shared_evaluations import curve
+from vma.reproduce.shared_evaluations import planned_curve
 
 MODELS = {"256": "learned |M| = 256", "vae": "VAE", "2048": "learned |M| = 2048, no L2"}
 BELOW, ABOVE = "significantly below the VAE's", "above that with memory"
@@ -19,7 +19,7 @@ def plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     """NLL on test and training images for each model; curve and samples of |M| = 256."""
     options = NllOptions(episodes=scale.count(32), samples=scale.samples(5000))
     found = {
-        "curve": curve("256"),
+        "curve": planned_curve("256"),
         "samples": planned(
             "256", samples, SamplesOptions(rows=scale.choose(8, 3), samples=scale.choose(10, 2))
         ),
@@ -38,21 +38,21 @@ def findings(answers: Answers) -> list[Finding]:
 def findings_of(key: str, answers: Answers) -> list[Finding]:
     """The rows of one model."""
     test, train = answers[f"test {key}"], answers[f"train {key}"]
-    burda = test["data"]["name"] == "omniglot28"
-    name = MODELS[key] if burda else f"{MODELS[key]}, on {test['data']['name']}"
+    burda = test.data.name == "omniglot28"
+    name = MODELS[key] if burda else f"{MODELS[key]}, on {test.data.name}"
     warning = "" if burda else "; on Burda's images, so not comparable"
     said = [
         f"{paper}{warning if any(map(str.isdigit, paper)) else ''}"
         for paper in (PAPER_TEST[key], PAPER_TRAIN[key])
     ]
     found = [
-        finding(f"test NLL, {name}", said[0], test["results"]["nll"], test),
-        finding(f"training NLL, {name}", said[1], train["results"]["nll"], train),
-        finding(f"KL_z, {name}", ABOVE if key == "vae" else BELOW, test["results"]["kl_z"], test),
+        finding(f"test NLL, {name}", said[0], test.results.nll, test),
+        finding(f"training NLL, {name}", said[1], train.results.nll, train),
+        finding(f"KL_z, {name}", ABOVE if key == "vae" else BELOW, test.results.kl_z, test),
     ]
-    if "items" in test["results"]:
-        paper = f"typically approaches log |M| = {math.log(test['results']['items']):.2f}"
-        found.append(finding(f"KL_a, {name}", paper, test["results"]["kl_a"], test))
+    if test.results.items is not None:
+        paper = f"typically approaches log |M| = {math.log(test.results.items):.2f}"
+        found.append(finding(f"KL_a, {name}", paper, test.results.kl_a, test))
     return found
 
 

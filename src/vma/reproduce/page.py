@@ -13,7 +13,7 @@ from vma.errors import InputError
 from vma.files import write_atomically
 from vma.plotting.embedding import data_uri
 from vma.reproduce.findings import Finding, circumstances, shown, training
-from vma.reproduce.pipeline import read_collection
+from vma.reproduce.pipeline import Collection, read_collection
 from vma.reproduce.registry import EXPERIMENTS
 from vma.reproduce.verdicts import Verdict, deciding_finding, read_verdicts
 
@@ -31,14 +31,14 @@ class Section:
     """One experiment on the page.
 
     Attributes:
-        record: Its NAME.json.
+        record: What it has come to, NAME.json.
         findings: What was found, but for those of `pivot`.
         pivot: Findings that make up a table, if there are any.
         json: NAME.json, as a path.
         picture: NAME.png, as a path.
     """
 
-    record: dict[str, Any]
+    record: Collection
     findings: list[Finding]
     pivot: Pivot | None
     json: Path
@@ -65,7 +65,7 @@ def write_pages(results: Path, out: Path, markdown: Path) -> list[Path]:
 def contents(results: Path) -> dict[str, Any]:
     """What the pages say: every experiment in the folder `results`, those that are missing, and the verdicts."""
     found = sections(results)
-    names = {each.record["experiment"] for each in found}
+    names = {each.record.experiment for each in found}
     missing = [name for name in EXPERIMENTS if name not in names]
     return {
         "sections": found,
@@ -85,12 +85,13 @@ def sections(results: Path) -> list[Section]:
 def section(path: Path) -> Section:
     """The section of one collection; one that was made at a tiny size is no result, and is refused."""
     record = read_collection(path).record
-    if record["tiny"]:
+    if record.tiny:
         raise InputError(
             f"{path} was made with --tiny, so it is no result: make it again without, or delete it."
         )
-    found = [Finding(**row) for row in record["rows"]]
-    single, in_table = ([each for each in found if bool(each.line) == wanted] for wanted in (False, True))
+    single, in_table = (
+        [each for each in record.rows if bool(each.line) == wanted] for wanted in (False, True)
+    )
     return Section(record, single, pivot_of(in_table), path, path.with_suffix(".png"))
 
 
@@ -106,11 +107,9 @@ def pivot_of(findings: list[Finding]) -> Pivot | None:
 
 def judged(verdicts: list[Verdict], found: list[Section]) -> list[Judged]:
     """Every verdict on an experiment that was run, with the finding that decides."""
-    named = {each.record["experiment"]: each for each in found}
+    named = {each.record.experiment: each for each in found}
     return [
-        Judged(
-            verdict, deciding_finding(verdict, [Finding(**row) for row in section.record["rows"]]), section
-        )
+        Judged(verdict, deciding_finding(verdict, section.record.rows), section)
         for verdict in verdicts
         if (section := named.get(verdict.experiment))
     ]

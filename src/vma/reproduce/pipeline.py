@@ -6,37 +6,88 @@ import platform
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 
 import vma
+from vma import evaluation
 from vma.errors import InputError
-from vma.evaluation.answers import answer
-from vma.evaluation.resumable import Evaluation, progress
+from vma.evaluation.answers import Answer, answer, answer_of, newest
+from vma.evaluation.resumable import progress
 from vma.files import write_atomically
 from vma.plotting.style import png
+from vma.reproduce.crossover import TimingResults
 from vma.reproduce.experiment import Experiment, OpenRuns, PlannedEvaluation, Scale
-from vma.reproduce.findings import Answer, Answers
+from vma.reproduce.findings import Answers, Finding
 from vma.reproduce.run_store import RunStore, chosen, minutes_each, obtain_run
+from vma.reproduce.shared_evaluations import CurveResults
+from vma.reproduce.table1 import Table1Results
 from vma.runs.folder import Run, revision
 from vma.runs.processes import Processes, choose_device
 
 FORMAT = "vma-experiment-1"
 
 
+RESULTS: dict[str, type] = {
+    **evaluation.RESULTS,
+    "curve": CurveResults,
+    "table": Table1Results,
+    "timing": TimingResults,
+}  # of each evaluation, by its name
+
+
 @dataclass(frozen=True)
-class Collected:
-    """What an experiment has come to.
+class Collection:
+    """NAME.json: what an experiment has come to.
 
     Attributes:
-        record: NAME.json.
-        answers: The answers it points at, by name, each with its `file`.
+        format: Of the file.
+        experiment: Its name.
+        title: A line.
+        paper: What the paper reports.
+        caption: What its figure shows.
+        tiny: Whether it was made at a tiny size, and so is no result.
+        budget_minutes: For training and evaluation; None for no limit.
+        command: What to type to get the same again.
+        rows: What was found.
+        answers: The file of each answer, relative to this one, by its name in the experiment.
+        models: What the answers say of every model, each once.
+        vma: Version of this package.
+        torch: Version of PyTorch.
+        machine: Kind of processor.
+        revision: Of the code, where that is known.
+        finished: When.
+        threads: Threads of PyTorch.
     """
 
-    record: dict[str, Any]
+    format: str
+    experiment: str
+    title: str
+    paper: str
+    caption: str
+    tiny: bool
+    budget_minutes: float | None
+    command: str
+    rows: list[Finding]
+    answers: dict[str, str]
+    models: list[dict[str, Any]]
+    vma: str
+    torch: str
+    machine: str
+    revision: str | None
+    finished: str
+    threads: int = 0
+
+
+@dataclass(frozen=True)
+class Collected:
+    """A collection, with the answers that it points at, by name."""
+
+    record: Collection
     answers: Answers
 
 
@@ -64,8 +115,8 @@ def reproduce(
     plan = {key: each for key, each in experiment.plan(scale).items() if set(each.runs) <= set(runs)}
     answers = {key: answered(key, each, open_runs, out, experiment.name, here) for key, each in plan.items()}
     path = out / f"{experiment.name}.json"
-    record = {**collection(experiment, scale, answers, command), "threads": torch.get_num_threads()}
-    write_atomically(path, json.dumps(record, indent=1, ensure_ascii=False).encode())
+    record = collection(experiment, scale, answers, command)
+    write_atomically(path, json.dumps(asdict(record), indent=1, ensure_ascii=False).encode())
     draw(experiment, path)
     return path
 
@@ -97,70 +148,65 @@ def obtain_runs(
 
 def answered(
     key: str, each: PlannedEvaluation, open_runs: OpenRuns, out: Path, name: str, here: Processes
-) -> Answer:
+) -> Answer[Any]:
     """The answer of an evaluation: the one that is there already, or a new one; its file is relative to `out`."""
-    evaluation, folder = each.prepare(open_runs), out / name
-    path = newest(folder, evaluation)
-    print(f"{name}: {key}: {'answered before' if path else f'{evaluation.parts} parts'}", flush=True)
+    prepared, folder = each.prepare(open_runs), out / name
+    path = newest(folder, prepared)
+    print(f"{name}: {key}: {'answered before' if path else f'{prepared.parts} parts'}", flush=True)
     if path is None:
         show = progress if sys.stderr.isatty() else None
-        path = Path(answer(evaluation, folder, here, command=open_runs.command, show=show)["file"])
+        path = Path(answer(prepared, folder, here, command=open_runs.command, show=show).file)
     return read_answer(out, path.relative_to(out).as_posix())
 
 
-def newest(folder: Path, evaluation: Evaluation) -> Path | None:
-    """The file of the newest answer of exactly this evaluation."""
-    found = folder.glob(f"{evaluation.name}-{evaluation.digest[:8]}-*.json")
-    return max(found, key=lambda path: path.stat().st_mtime, default=None)
-
-
-def read_answer(out: Path, file: str) -> Answer:
+def read_answer(out: Path, file: str) -> Answer[Any]:
     """The answer in a file of the folder `out`."""
-    return {**json.loads((out / file).read_text()), "file": file}
+    return answer_of(json.loads((out / file).read_text()), RESULTS, file)
 
 
-def collection(experiment: Experiment, scale: Scale, answers: Answers, command: str) -> dict[str, Any]:
-    """What NAME.json holds."""
-    return {
-        "format": FORMAT,
-        "experiment": experiment.name,
-        "title": experiment.title,
-        "paper": experiment.paper,
-        "caption": experiment.caption,
-        "tiny": scale.tiny,
-        "budget_minutes": scale.budget or None,
-        "command": command,
-        "rows": [{**asdict(each), "command": command} for each in experiment.findings(answers)],
-        "answers": {key: found["file"] for key, found in answers.items()},
-        "models": models(answers),
-        "vma": vma.__version__,
-        "torch": torch.__version__,
-        "machine": platform.machine(),
-        "revision": revision(),
-        "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-    }
+def collection(experiment: Experiment, scale: Scale, answers: Answers, command: str) -> Collection:
+    """What an experiment has come to."""
+    return Collection(
+        format=FORMAT,
+        experiment=experiment.name,
+        title=experiment.title,
+        paper=experiment.paper,
+        caption=experiment.caption,
+        tiny=scale.tiny,
+        budget_minutes=scale.budget or None,
+        command=command,
+        rows=[replace(each, command=command) for each in experiment.findings(answers)],
+        answers={key: found.file for key, found in answers.items()},
+        models=models(answers),
+        vma=vma.__version__,
+        torch=torch.__version__,
+        machine=platform.machine(),
+        revision=revision(),
+        finished=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        threads=torch.get_num_threads(),
+    )
 
 
 def models(answers: Answers) -> list[dict[str, Any]]:
-    """Every model that an answer is on, once."""
+    """Every model that an answer is about, once."""
     found = [each for answer in answers.values() for each in of_answer(answer)]
     return [each for i, each in enumerate(found) if each not in found[:i]]
 
 
-def of_answer(found: Answer) -> list[dict[str, Any]]:
-    """The models that one answer is on."""
-    return (
-        list(found["models"].values()) if "models" in found else [found["model"]] if "model" in found else []
-    )
+def of_answer(found: Answer[Any]) -> list[dict[str, Any]]:
+    """The models that one answer is about."""
+    single = [found.about["model"]] if "model" in found.about else []
+    return list(found.about["models"].values()) if "models" in found.about else single
 
 
 def read_collection(path: Path) -> Collected:
     """A collection and its answers, from their files alone."""
     try:
-        record = json.loads(path.read_text())
-        if record.get("format") != FORMAT:
+        values = json.loads(path.read_text())
+        if values.get("format") != FORMAT:
             raise InputError(f"{path} is not a collection of `vma reproduce`: make it again.")
-        answers = {key: read_answer(path.parent, file) for key, file in record["answers"].items()}
+        record = msgspec.convert(values, Collection)
+        answers = {key: read_answer(path.parent, file) for key, file in record.answers.items()}
     except (OSError, ValueError, AttributeError, KeyError) as error:
         if isinstance(error, InputError):
             raise
@@ -171,5 +217,6 @@ def read_collection(path: Path) -> Collected:
 def draw(experiment: Experiment, path: Path) -> Path:
     """Draw the figure of a collection, from its files alone, beside it."""
     picture = path.with_suffix(".png")
-    write_atomically(picture, png(experiment.draw(read_collection(path).answers)))
+    answers = {key: found.to_json() for key, found in read_collection(path).answers.items()}
+    write_atomically(picture, png(experiment.draw(answers)))
     return picture

@@ -2,49 +2,91 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Any
 
-from vma.evaluation.episodes import NllOptions, groups_of, nll
-from vma.evaluation.resumable import Evaluation, Row
-from vma.evaluation.statistics import mean_of
+from vma.evaluation import comparison
+from vma.evaluation.episodes import NllOptions
+from vma.evaluation.json_values import plain
+from vma.evaluation.resumable import Evaluation
 from vma.evaluation.trained_run import TrainedRun
 from vma.reproduce.experiment import OpenRuns, PlannedEvaluation
+from vma.runs.folder import Run
 
 POINTS = 150  # of a curve
 KEPT = ("nll", "kl_a", "kl_z", "entropy_q_a", "entropy_p_a", "valid_nll")
 
 
-def curve(key: str) -> PlannedEvaluation:
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """Means over a window of training; what was not measured in it is None.
+
+    Attributes:
+        update: Its last update.
+        seconds: Of training, up to there.
+        nll: On training images.
+        kl_a: KL(q(a|x) ‖ p(a)).
+        kl_z: E_q(a|x)[KL(q(z|m_a,x) ‖ p(z|m_a))].
+        entropy_q_a: H(q(a|x)).
+        entropy_p_a: H(p(a)).
+        valid_nll: On held-out classes or images.
+    """
+
+    update: int
+    seconds: float
+    nll: float | None = None
+    kl_a: float | None = None
+    kl_z: float | None = None
+    entropy_q_a: float | None = None
+    entropy_p_a: float | None = None
+    valid_nll: float | None = None
+
+
+@dataclass(frozen=True)
+class CurveResults:
+    """A learning curve.
+
+    Attributes:
+        rows: Its points.
+        memory: |M| in training; 0 where there was no memory.
+        K: Samples in training.
+    """
+
+    rows: list[CurvePoint]
+    memory: int
+    K: int
+
+
+def planned_curve(key: str) -> PlannedEvaluation:
+    """The learning curve of the run `key`."""
+    return PlannedEvaluation((key,), lambda runs: learning_curve(runs.runs[key], runs.trained(key)))
+
+
+def learning_curve(run: Run, trained: TrainedRun) -> Evaluation[CurveResults, CurveResults]:
     """The learning curve of a run: its metrics, averaged over windows so that few points are left."""
-
-    def prepare(open_runs: OpenRuns) -> Evaluation:
-        trained = open_runs.trained(key)
-        rows = [row for row in open_runs.runs[key].metrics() if "nll" in row]  # awake
-        about = {
-            "model": trained.about["model"],
-            "protocol": f"in training on {trained.settings.data.name}",
-            "samples": trained.settings.samples,
-            "lines": len(rows),
-            "points": POINTS,
-        }
-        found = {"rows": thinned(rows), "memory": memory_size(trained), "K": trained.settings.samples}
-        return Evaluation("curve", about, 1, lambda number: found, lambda parts: parts[0])
-
-    return PlannedEvaluation((key,), prepare)
+    lines = [line for line in run.metrics() if "nll" in line]  # awake
+    about = {
+        "model": plain(trained.about.model),
+        "protocol": f"in training on {trained.settings.data.name}",
+        "samples": trained.settings.samples,
+        "lines": len(lines),
+        "points": POINTS,
+    }
+    found = CurveResults(thinned(lines), memory_size(trained), trained.settings.samples)
+    return Evaluation("curve", about, 1, lambda number: found, CurveResults, lambda rows: rows[0])
 
 
-def thinned(rows: Sequence[Mapping[str, Any]], points: int = POINTS) -> list[dict[str, Any]]:
+def thinned(lines: Sequence[Mapping[str, Any]], points: int = POINTS) -> list[CurvePoint]:
     """Means over windows of equal size, at most `points` of them; each at its last update."""
-    size = max(1, math.ceil(len(rows) / points))
-    return [window(rows[start : start + size]) for start in range(0, len(rows), size)]
+    size = max(1, math.ceil(len(lines) / points))
+    return [window(lines[start : start + size]) for start in range(0, len(lines), size)]
 
 
-def window(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The mean of each metric over the rows that have it."""
-    having = {key: [row[key] for row in rows if row.get(key) is not None] for key in KEPT}
+def window(lines: Sequence[Mapping[str, Any]]) -> CurvePoint:
+    """The mean of each metric over the lines that have it."""
+    having = {key: [line[key] for line in lines if line.get(key) is not None] for key in KEPT}
     means = {key: round(sum(values) / len(values), 5) for key, values in having.items() if values}
-    return {"update": rows[-1]["update"], "seconds": rows[-1]["seconds"], **means}
+    return CurvePoint(update=lines[-1]["update"], seconds=lines[-1]["seconds"], **means)
 
 
 def memory_size(trained: TrainedRun) -> int:
@@ -57,38 +99,10 @@ def memory_size(trained: TrainedRun) -> int:
     return episode.classes * episode.shots if episode.kind == "few-shot" else 0
 
 
-def comparison(keys: Sequence[str], options: NllOptions) -> PlannedEvaluation:
-    """−log p(x|M) of the same targets under several models, and the differences to the first, paired by target."""
+def planned_comparison(keys: Sequence[str], options: NllOptions) -> PlannedEvaluation:
+    """−log p(x|M) of the same targets under several runs, and the differences to the first, paired by target."""
 
-    def prepare(open_runs: OpenRuns) -> Evaluation:
-        parts = {key: nll(open_runs.trained(key), options) for key in keys}
-        first = parts[keys[0]]
-        models = {key: part.about["model"] for key, part in parts.items()}
-        about = {**{name: value for name, value in first.about.items() if name != "model"}, "models": models}
-
-        def part(number: int) -> Row:
-            rows = {key: part.part(number) for key, part in parts.items()}
-            return {
-                "models": {key: row["targets"] for key, row in rows.items()},
-                "groups": rows[keys[0]]["groups"],
-            }
-
-        return Evaluation("comparison", about, first.parts, part, compared)
+    def prepare(runs: OpenRuns) -> Evaluation:
+        return comparison({key: runs.trained(key) for key in keys}, options)
 
     return PlannedEvaluation(tuple(keys), prepare)
-
-
-def compared(rows: list[Row]) -> dict[str, Any]:
-    """Means for each model, and the NLL it has above the first model's, target by target."""
-    names, groups = rows[0]["models"], groups_of(rows)
-    pooled = {
-        key: {name: [value for row in rows for value in row["models"][key][name]] for name in names[key]}
-        for key in names
-    }
-    first = pooled[next(iter(names))]["nll"]
-    models = {}
-    for key, values in pooled.items():
-        above = [ours - theirs for ours, theirs in zip(values["nll"], first, strict=True)]
-        means = {name: asdict(mean_of(each, groups)) for name, each in values.items()}
-        models[key] = {**means, "above_first": asdict(mean_of(above, groups))}
-    return {"number_of_targets": len(first), "models": models}

@@ -2,10 +2,11 @@
 
 import math
 
-from vma.evaluation.sweeps import ClassesOptions, ShotsOptions, classes_sweep, shots_sweep
+from vma.evaluation.answers import Answer
+from vma.evaluation.sweeps import ClassesOptions, ShotsOptions, SweepResults, classes_sweep, shots_sweep
 from vma.plotting.experiments.sweeps import classes_figure, shots_figure
 from vma.reproduce.experiment import Experiment, Needed, PlannedEvaluation, Scale, planned
-from vma.reproduce.findings import NO_NUMBER, Answer, Answers, Finding, finding
+from vma.reproduce.findings import NO_NUMBER, Answers, Finding, finding
 
 CLASSES = (1, 2, 4, 8, 16, 32, 64, 0)
 SHOTS = (1, 2, 4, 8, 12, 16, 19)
@@ -32,68 +33,53 @@ def classes_findings(answers: Answers) -> list[Finding]:
     """The NLL at both ends of every line, how far it rises above log C, the best of all."""
     ours = [answers[key] for key in ("vma", "vma 16") if key in answers]
     found = [each for answer in ours for each in (*ends(answer, "VMA"), *own_class_findings(answer))]
-    points = [(point, answer) for answer in ours for point in answer["results"]["points"]]
-    best, where = min(points, key=lambda pair: pair[0]["nll"]["value"])
-    found.append(
-        finding(f"best NLL of VMA, {best['classes']} classes × {best['shots']}", "68.8", best["nll"], where)
-    )
+    points = [(point, answer) for answer in ours for point in answer.results.points]
+    best, where = min(points, key=lambda pair: pair[0].nll.value)
+    what = f"best NLL of VMA, {best.classes} classes × {best.shots}"
+    found.append(finding(what, "68.8", best.nll, where))
     if "soft" in answers:
         found += soft_findings(answers["soft"])
     if "vae" in answers:
-        found.append(
-            finding("NLL, VAE", "90.8", answers["vae"]["results"]["points"][0]["nll"], answers["vae"])
-        )
+        found.append(vae_finding("NLL, VAE", answers["vae"]))
     return found
 
 
-def ends(answer: Answer, name: str) -> list[Finding]:
+def ends(answer: Answer[SweepResults], name: str) -> list[Finding]:
     """The fewest and the most classes, and the rise between them, beside the log C line."""
-    first, last = answer["results"]["points"][0], answer["results"]["points"][-1]
-    optimal = math.log(last["classes"] / first["classes"])
-    rise = f"{last['classes']} classes instead of {first['classes']}, {first['shots']} items each"
+    first, last = answer.results.points[0], answer.results.points[-1]
+    optimal = math.log(last.classes / first.classes)
+    rise = f"{last.classes} classes instead of {first.classes}, {first.shots} items each"
     return [
-        finding(
-            f"NLL, {name}, C = {first['classes']}, {first['shots']} items each",
-            "only drawn",
-            first["nll"],
-            answer,
+        *(
+            finding(f"NLL, {name}, C = {p.classes}, {p.shots} items each", "only drawn", p.nll, answer)
+            for p in (first, last)
         ),
-        finding(
-            f"NLL, {name}, C = {last['classes']}, {last['shots']} items each",
-            "only drawn",
-            last["nll"],
-            answer,
-        ),
-        finding(f"rise of NLL, {name}, {rise}", f"little above log C = {optimal:.2f}", last["rise"], answer),
+        finding(f"rise of NLL, {name}, {rise}", f"little above log C = {optimal:.2f}", last.rise, answer),
     ]
 
 
-def own_class_findings(answer: Answer) -> list[Finding]:
+def own_class_findings(answer: Answer[SweepResults]) -> list[Finding]:
     """Whether q(a|x) finds the target's class, at every number of classes."""
-    names = {
-        "own_class_mass": "mass of q(a|x) on the target's class",
-        "own_class_first": "class found by q(a|x)",
-    }
     return [
-        finding(f"{names[key]}, C = {point['classes']}, {point['shots']} items each", NO_NUMBER, point[key], answer,
-            unit="%")
-        for point in answer["results"]["points"]
-        for key in names
-        if key in point
-    ]  # fmt: skip
+        finding(f"{name}, C = {p.classes}, {p.shots} items each", NO_NUMBER, own, answer, unit="%")
+        for p in answer.results.points
+        for name, own in (
+            ("mass of q(a|x) on the target's class", p.own_class_mass),
+            ("class found by q(a|x)", p.own_class_first),
+        )
+        if own is not None
+    ]
 
 
-def soft_findings(answer: Answer) -> list[Finding]:
+def soft_findings(answer: Answer[SweepResults]) -> list[Finding]:
     """Soft attention: its best with 1 or 2 classes, and its rise."""
-    few = [point for point in answer["results"]["points"] if point["classes"] <= 2] or answer["results"][
-        "points"
-    ][:1]
-    best = min(few, key=lambda point: point["nll"]["value"])
-    what = f"best NLL of soft attention, C = {best['classes']}, {best['shots']} items each"
+    points = answer.results.points
+    best = min([p for p in points if p.classes <= 2] or points[:1], key=lambda point: point.nll.value)
+    what = f"best NLL of soft attention, C = {best.classes}, {best.shots} items each"
     rise = ends(answer, "soft attention")[2]
     return [
-        finding(what, "73.4 with 1 or 2 classes × 16", best["nll"], answer),
-        finding(rise.what, "degrades rapidly", answer["results"]["points"][-1]["rise"], answer),
+        finding(what, "73.4 with 1 or 2 classes × 16", best.nll, answer),
+        finding(rise.what, "degrades rapidly", points[-1].rise, answer),
     ]
 
 
@@ -128,16 +114,19 @@ def shots_findings(answers: Answers) -> list[Finding]:
     """Both ends of every line, and the VAE."""
     found = []
     for key, answer in answers.items():
-        if answer["evaluation"] == "shots":
+        if answer.evaluation == "shots":
             name = f"VMA trained with {key.removeprefix('vma ')} a class"
-            for point in (answer["results"]["points"][0], answer["results"]["points"][-1]):
-                what = f"NLL, {name}, {point['shots']} a class, |M| = {point['memory']}"
-                found.append(finding(what, "only drawn", point["nll"], answer))
+            for point in (answer.results.points[0], answer.results.points[-1]):
+                what = f"NLL, {name}, {point.shots} a class, |M| = {point.memory}"
+                found.append(finding(what, "only drawn", point.nll, answer))
     if "vae" in answers:
-        found.append(
-            finding("NLL at 0: VAE", "90.8", answers["vae"]["results"]["points"][0]["nll"], answers["vae"])
-        )
+        found.append(vae_finding("NLL at 0: VAE", answers["vae"]))
     return found
+
+
+def vae_finding(what: str, answer: Answer[SweepResults]) -> Finding:
+    """The VAE, whose NLL no memory changes."""
+    return finding(what, "90.8", answer.results.points[0].nll, answer)
 
 
 SHOTS_SWEEP = Experiment(

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
+import msgspec
 import numpy as np
 import torch
 from jaxtyping import Float, Int
@@ -12,9 +13,11 @@ from torch import Tensor
 from vma.data.dataset import Dataset
 from vma.data.randomness import stream
 from vma.errors import InputError
+from vma.evaluation.answers import PlainAnswers
+from vma.evaluation.json_values import plain
 from vma.evaluation.likelihood import measures
-from vma.evaluation.resumable import Evaluation, Row
-from vma.evaluation.statistics import mean_of
+from vma.evaluation.resumable import Evaluation, TargetResults
+from vma.evaluation.statistics import Mean, mean_of
 from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
 from vma.plotting.experiments.tables import table_figure
@@ -72,6 +75,32 @@ class Cell:
     counts: Literal["per-class", "total"]
     classes: int
     shots: int
+
+
+@dataclass(frozen=True)
+class Table1Row(Cell):
+    """−log p(x|M) of some targets of one cell."""
+
+    nll: list[float]
+
+    @property
+    def cell(self) -> Cell:
+        """Which cell they belong to."""
+        return Cell(self.protocol, self.counts, self.classes, self.shots)
+
+
+@dataclass(frozen=True)
+class Table1Cell(Cell):
+    """A cell with its mean −log p(x|M)."""
+
+    nll: Mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table1Results(TargetResults):
+    """All cells; the number of targets is that of each."""
+
+    cells: list[Table1Cell]
 
 
 def cells_of(options: TableOptions) -> list[Cell]:
@@ -144,12 +173,12 @@ class Targets:
         return torch.from_numpy(self.dataset.images[indices]).float().div_(255)
 
 
-def table(trained: TrainedRun, options: TableOptions) -> Evaluation:
+def table(trained: TrainedRun, options: TableOptions) -> Evaluation[Table1Row, Table1Results]:
     """The evaluation that `options` ask for."""
     cells, targets = cells_of(options), Targets(trained.dataset, options.seed)
     blocks = -(-options.targets // TARGETS)
 
-    def part(number: int) -> Row:
+    def part(number: int) -> Table1Row:
         cell, start = cells[number // blocks], number % blocks * TARGETS
         source = trained.generator(options.seed, number)
         values = []
@@ -157,35 +186,33 @@ def table(trained: TrainedRun, options: TableOptions) -> Evaluation:
             x, memory = targets.draw(target, cell)
             like = torch.zeros((), device=trained.device)
             found = measures(trained.model, x.to(like), memory.to(like), options.samples, generator=source)
-            values += found["nll"]
-        return {**asdict(cell), "nll": values}
+            values += found.nll
+        return Table1Row(**asdict(cell), nll=values)
 
-    about = {**trained.about, **asdict(options), "protocol": "both, see each cell"}
-    return Evaluation("table", about, blocks * len(cells), part, summary)
+    about = {**plain(trained.about), **asdict(options), "protocol": "both, see each cell"}
+    return Evaluation("table", about, blocks * len(cells), part, Table1Row, summary)
 
 
-def summary(rows: list[Row]) -> dict[str, Any]:
+def summary(rows: list[Table1Row]) -> Table1Results:
     """The mean NLL of every cell, with its standard error."""
-    names = ("protocol", "counts", "classes", "shots")
-    keys = list(dict.fromkeys(tuple(row[name] for name in names) for row in rows))
     cells = []
-    for key in keys:
-        values = [v for row in rows if tuple(row[name] for name in names) == key for v in row["nll"]]
-        cells.append({**dict(zip(names, key, strict=True)), "nll": asdict(mean_of(values))})
-    return {"number_of_targets": len(values), "cells": cells}
+    for cell in dict.fromkeys(row.cell for row in rows):
+        values = [value for row in rows if row.cell == cell for value in row.nll]
+        cells.append(Table1Cell(**asdict(cell), nll=mean_of(values)))
+    return Table1Results(number_of_targets=len(values), cells=cells)
 
 
 # Beside the paper's numbers
 
 
-def paper_number(kind: str, cell: dict[str, Any]) -> float | None:
+def paper_number(kind: str, cell: Cell) -> float | None:
     """The paper's number of a cell, if it was measured so: GMN's as its code draws, VMA's as the paper does."""
     protocol, counts = MATCHING[kind]
-    alike = cell["protocol"] == protocol and (cell["counts"] == counts or cell["classes"] == 1)
-    line = PAPER[kind].get(cell["classes"])
-    if not alike or line is None or cell["shots"] not in SHOTS:
+    alike = cell.protocol == protocol and (cell.counts == counts or cell.classes == 1)
+    line = PAPER[kind].get(cell.classes)
+    if not alike or line is None or cell.shots not in SHOTS:
         return None
-    return line[SHOTS.index(cell["shots"])]
+    return line[SHOTS.index(cell.shots)]
 
 
 def plan(scale: Scale) -> dict[str, PlannedEvaluation]:
@@ -201,21 +228,18 @@ def findings(answers: Answers) -> list[Finding]:
     """Every cell, with its protocol and the meaning of its shots."""
     found = []
     for kind, answer in answers.items():
-        for cell in answer["results"]["cells"]:
+        for cell in answer.results.cells:
             number = paper_number(kind, cell)
-            how = cell["protocol"] if cell["classes"] == 1 else f"{cell['protocol']}, {cell['counts']}"
-            line = f"{NAMES[kind]}, C = {cell['classes']}, {how}"
-            column = f"t = {cell['shots']}"
+            how = cell.protocol if cell.classes == 1 else f"{cell.protocol}, {cell.counts}"
+            line, column = f"{NAMES[kind]}, C = {cell.classes}, {how}", f"t = {cell.shots}"
             paper = "not reported so" if number is None else f"{number:.1f}"
-            found.append(
-                finding(f"NLL, {line}, {column}", paper, cell["nll"], answer, line=line, column=column)
-            )
+            found.append(finding(f"NLL, {line}, {column}", paper, cell.nll, answer, line=line, column=column))
     return found
 
 
-def draw(answers: Answers) -> Figure:
+def draw(answers: PlainAnswers) -> Figure:
     """Four tables, with the paper's numbers where they were measured alike."""
-    return table_figure(answers, paper_number)
+    return table_figure(answers, lambda kind, cell: paper_number(kind, msgspec.convert(cell, Cell)))
 
 
 TABLE1 = Experiment(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -123,10 +123,10 @@ def glyph_sampler(items: int, targets: int) -> EpisodeSampler:
     )
 
 
-def crossing_of(rows: list[dict[str, Any]], name: str) -> float | None:
-    """|M| from which on VMA is the faster one; None if it is not at the largest."""
-    ours, other = ([row["seconds"][side] for row in rows] for side in (HARD, name))
-    return crossing([row["memory"] for row in rows], ours, other)
+def crossing_of(seconds: Mapping[int, Mapping[str, float]], rival: str) -> float | None:
+    """|M| from which on VMA is faster than a rival, by seconds at each |M|; None if it is not at the largest."""
+    ours, other = ([each[side] for each in seconds.values()] for side in (HARD, rival))
+    return crossing(list(seconds), ours, other)
 
 
 def crossing(sizes: Sequence[int], ours: Sequence[float], other: Sequence[float]) -> float | None:
