@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import torch
-from tests.oracles import Table, distinct_tuples, flat_gradient, tuples
+from tests.helpers.oracles import Table, distinct_tuples, flat_gradient, tuples
 from torch import Tensor
 
 from vma import ESTIMATORS, AddressDistribution, Memory, estimate

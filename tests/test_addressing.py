@@ -7,7 +7,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.oracles import LEVEL, SIGMAS, bits, chi_square_p_value, episode, exact_log_marginal, small_mlp
+from tests.helpers.oracles import (
+    LEVEL,
+    SIGMAS,
+    bits,
+    chi_square_p_value,
+    episode,
+    exact_log_marginal,
+    small_mlp,
+)
 from vma import AddressDistribution, Memory, addressing, multi_sample_bound
 from vma.build import build_vma
 from vma.parts import SIMILARITIES

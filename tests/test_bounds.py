@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from tests.oracles import (
+from tests.helpers.oracles import (
     SIGMAS,
     Table,
     distributions,

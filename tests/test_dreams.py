@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.oracles import LEVEL, bits, chi_square_p_value, flat_gradient, quadrature, small_mlp
+from tests.helpers.oracles import LEVEL, bits, chi_square_p_value, flat_gradient, quadrature, small_mlp
 
-from tests.oracles import reference_decoder, reference_log_prob, reference_prior  # isort: skip
+from tests.helpers.oracles import reference_decoder, reference_log_prob, reference_prior  # isort: skip
 from vma import VMA, Memory
 from vma.build import build_vma
 from vma.dreams import Dreams, dream, recognise_dreams

@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 import torch
 
-from tests.oracles import (
+from tests.helpers.oracles import (
     distributions,
     episode,
     flat_gradient,

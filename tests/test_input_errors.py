@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.oracles import bits, episode, small_convolutional, small_mlp
+from tests.helpers.oracles import bits, episode, small_convolutional, small_mlp
 from vma import ESTIMATORS, VMA, InputError, Memory, ModelConfig, estimate
 from vma.build import build_model, build_vma
 from vma.checks import check_samples

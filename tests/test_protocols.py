@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.oracles import SIGMAS
+from tests.helpers.oracles import SIGMAS
 from vma import Memory
 from vma.data.dataset import Dataset
 from vma.data.samplers import EpisodeSampler

@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.use.makers import drawings, trained
+from tests.helpers.trained_models import drawings, trained
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packages import install
+from tests.helpers.packages import install
 from vma.errors import InputError
 from vma.registry import Registry
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from tests.oracles import episode, small_convolutional, small_mlp
+from tests.helpers.oracles import episode, small_convolutional, small_mlp
 from vma import VMA, InputError, Memory, ModelConfig, load_model, paper_mlp, save_model
 from vma.build import build_vma
 from vma.cli import run

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from tests.oracles import SIGMAS, bits, episode, small_convolutional, small_mlp
+from tests.helpers.oracles import SIGMAS, bits, episode, small_convolutional, small_mlp
 from vma import InputError, Memory
 from vma.build import build_vma
 from vma.warps import WarpSettings, look, maps, strength, turned, warped

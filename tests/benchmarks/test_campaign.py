@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import campaign, shared_runs
 from benchmarks.campaign import Options, Planned, main, next_run, table
-from tests.training.small import fit, small
+from tests.helpers.small_runs import fit, small
 from vma.runs.folder import Run
 
 TWO = [Planned("one", "glyphs-vae", 0.1, "a test"), Planned("two", "glyphs-vae --seed 1", 0.1, "a test")]

@@ -7,7 +7,7 @@ from benchmarks import textbook
 from benchmarks.speed.textbook_side import TextbookSide, check_equal
 from benchmarks.speed.workload import Workload, few_shot_preset
 from benchmarks.textbook import Textbook, textbook_of, weights_of
-from tests.oracles import distributions, episode, small_convolutional
+from tests.helpers.oracles import distributions, episode, small_convolutional
 from vma import VMA, InputError, ModelConfig, estimate
 from vma.build import build_vma
 from vma.reads import independent

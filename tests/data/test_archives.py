@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from makers import (
+
+from tests.helpers.data_files import (
     amat_bytes,
     archive_of,
     cut,
@@ -19,7 +20,6 @@ from makers import (
     write_omniglot,
     write_zip,
 )
-
 from vma.data import cache
 from vma.data.arrays import read_maybe_gzip, read_npz
 from vma.data.gmn import TRAIN, GmnFile, load_gmn, read_gmn

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from makers import make_dataset
 from PIL import Image
 
+from tests.helpers.data_files import make_dataset
 from vma import cli
 from vma.data import DATASETS, Dataset, GlyphOptions, contact_sheet, load_dataset
 from vma.errors import InputError

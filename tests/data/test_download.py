@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from makers import NOWHERE, sha256
 
+from tests.helpers.data_files import NOWHERE, sha256
 from vma.data.sources import CHUNK, ResumingDownloader, Source, fetch, git_blob_id, locate, obtain
 from vma.errors import InputError
 

@@ -7,8 +7,8 @@ import jaxtyping
 import numpy as np
 import pytest
 import torch
-from makers import make_dataset
 
+from tests.helpers.data_files import make_dataset
 from vma.data import BatchSampler, Dataset, Episode, EpisodeSampler, RecallSampler, Sampler, binarize
 from vma.data.randomness import permutation, stream
 from vma.errors import InputError

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from makers import png_bytes
 from PIL import Image
 
+from tests.helpers.data_files import png_bytes
 from vma.data import FolderOptions, load_dataset
 from vma.errors import InputError
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.io
-from makers import cut
 
+from tests.helpers.data_files import cut
 from vma.data.arrays import read_mat
 from vma.data.omniglot28 import columns_to_images, load_omniglot28
 from vma.errors import InputError

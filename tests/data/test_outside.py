@@ -6,9 +6,9 @@ import jaxtyping
 import numpy as np
 import pytest
 import torch
-from makers import make_dataset
-from tests.packages import install
 
+from tests.helpers.data_files import make_dataset
+from tests.helpers.packages import install
 from vma import cli
 from vma.data import Dataset, Entry, dataset_of, load_dataset, register_dataset
 from vma.data.registry import DATASETS, Datasets, as_entry

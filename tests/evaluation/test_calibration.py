@@ -10,8 +10,8 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.evaluation.perfect import coded, trained
-from tests.oracles import SIGMAS, small_convolutional, small_mlp
+from tests.helpers.known_models import coded, trained
+from tests.helpers.oracles import SIGMAS, small_convolutional, small_mlp
 from vma import InputError
 from vma.build import build_model, build_vma
 from vma.evaluation import Answer, CalibrationOptions, calibration

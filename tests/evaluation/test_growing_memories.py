@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tests.evaluation.perfect import CONFIG, COST, Perfect, code, coded, trained
+from tests.helpers.known_models import CONFIG, COST, Perfect, code, coded, trained
 from vma import InputError
 from vma.evaluation import ClassesOptions, ShotsOptions, classes_sweep, shots_sweep
 from vma.evaluation.growing_memories import GrowingMemories

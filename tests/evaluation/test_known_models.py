@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.evaluation.perfect import CONFIG, Blind, Perfect, code, coded, trained
-from tests.oracles import (
+from tests.helpers.known_models import CONFIG, Blind, Perfect, code, coded, trained
+from tests.helpers.oracles import (
     LEVEL,
     bits,
     chi_square_p_value,

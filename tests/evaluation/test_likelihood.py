@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from tests.oracles import (
+from tests.helpers.oracles import (
     LEVEL,
     SIGMAS,
     chi_square_p_value,

@@ -11,8 +11,8 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from tests.evaluation.perfect import CONFIG, COST, SIZE, code, coded, trained
-from tests.oracles import SIGMAS, small_mlp
+from tests.helpers.known_models import CONFIG, COST, SIZE, code, coded, trained
+from tests.helpers.oracles import SIGMAS, small_mlp
 from vma import VMA, AddressDistribution, BoundTerms, InputError, Memory
 from vma.build import build_vma, parts_of
 from vma.evaluation import Answer, NoveltyOptions, novelty

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.training.small import fit, small, tiny
+from tests.helpers.small_runs import fit, small, tiny
 from vma import InputError
 from vma.commands.evaluation import EVALUATIONS, evaluate_command, usage
 from vma.evaluation.answers import answer, answer_of, newest

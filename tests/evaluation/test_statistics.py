@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from tests.oracles import SIGMAS
+from tests.helpers.oracles import SIGMAS
 from vma.evaluation.statistics import area_under_curve, mean_of, wilson
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import torch
 
-from tests.training.small import fit, small, tiny
+from tests.helpers.small_runs import fit, small, tiny
 from vma.evaluation.answers import Answer
 from vma.evaluation.episodes import NllOptions, nll
 from vma.evaluation.json_values import plain

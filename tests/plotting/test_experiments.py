@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from tests.reproduce.small import GOLDEN, NAMES, papers_tasks
+from tests.helpers.small_experiments import GOLDEN, NAMES, papers_tasks
 from vma.plotting.experiments.posterior import choose
 from vma.plotting.style import png
 from vma.reproduce.registry import EXPERIMENTS

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.reproduce.small import GOLDEN
+from tests.helpers.small_experiments import GOLDEN
 from vma.evaluation import Evaluation
 from vma.evaluation.answers import answer_of, newest
 from vma.evaluation.json_values import plain

@@ -11,7 +11,7 @@ from PIL import Image
 
 import vma.reproduce.pipeline
 import vma.training.loop
-from tests.reproduce.small import NAMES, reproduce_tiny
+from tests.helpers.small_experiments import NAMES, reproduce_tiny
 from vma.commands.reproduce import reproduce_command
 from vma.errors import InputError
 from vma.reproduce.pipeline import read_collection

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.reproduce.small import GOLDEN, papers_tasks, typed
+from tests.helpers.small_experiments import GOLDEN, papers_tasks, typed
 from vma.errors import InputError
 from vma.evaluation import Answer
 from vma.reproduce.crossover import TimingResults, in_words

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.reproduce.small import GOLDEN, NAMES, collection, typed
+from tests.helpers.small_experiments import GOLDEN, NAMES, collection, typed
 from vma.commands.reproduce import report_command
 from vma.errors import InputError
 from vma.evaluation.answers import Answer

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.training.small import fit
+from tests.helpers.small_runs import fit
 from vma.errors import InputError
 from vma.reproduce import controls, mnist, sweeps
 from vma.reproduce.experiment import Needed, Scale

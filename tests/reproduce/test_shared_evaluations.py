@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.training.small import fit
+from tests.helpers.small_runs import fit
 from vma.data import load_dataset
 from vma.data.dataset import Dataset
 from vma.errors import InputError

@@ -10,7 +10,7 @@ import pytest
 import torch
 import uvicorn
 
-from tests.serve.drawings import CROSS, RING, blurring_model, drawing
+from tests.helpers.served import CROSS, RING, blurring_model, drawing
 from vma.commands.serve import listen
 from vma.fewshot import TrainedModel, load
 from vma.serve import Access, Store, create_app

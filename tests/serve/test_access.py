@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests.helpers.served import RING, drawing
 from tests.serve.conftest import running_server
-from tests.serve.drawings import RING, drawing
 from vma.commands.serve import address_of, choose_token
 from vma.errors import InputError
 from vma.fewshot import TrainedModel

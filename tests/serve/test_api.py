@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.serve.drawings import BAR, CROSS, RING, SIDE, drawing, encode
+from tests.helpers.served import BAR, CROSS, RING, SIDE, drawing, encode
 from vma.fewshot import TrainedModel
 from vma.serve import Store
 

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
+from tests.helpers.served import CROSS, RING, drawing
 from tests.serve.conftest import running_server
-from tests.serve.drawings import CROSS, RING, drawing
 from vma.fewshot import TrainedModel
 from vma.serve.guard import BodyLimit, Workers
 from vma.serve.store import Store

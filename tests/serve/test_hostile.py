@@ -16,8 +16,8 @@ import torch
 from PIL import Image
 from safetensors.torch import save
 
+from tests.helpers.served import CROSS, RING, SIDE, drawing, encode
 from tests.serve.conftest import running_server
-from tests.serve.drawings import CROSS, RING, SIDE, drawing, encode
 from vma.errors import InputError
 from vma.fewshot import TrainedModel
 from vma.serve import Store

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.training.small import fit, losses, small
+from tests.helpers.small_runs import fit, losses, small
 from vma import InputError
 from vma.runs.folder import Run, settings_from
 from vma.runs.settings import DataSettings, EpisodeSettings, OptimiserSettings, TrainSettings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.small import fit, losses, small
+from tests.helpers.small_runs import fit, losses, small
 from vma import InputError
 from vma.runs.settings import EpisodeSettings, OptimiserSettings, TrainSettings
 from vma.storage import load_model

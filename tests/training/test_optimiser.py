@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.oracles import small_convolutional, small_mlp
+from tests.helpers.oracles import small_convolutional, small_mlp
 from vma.build import build_vma
 from vma.runs.settings import OptimiserSettings
 from vma.training.muon import Muon, orthogonalise

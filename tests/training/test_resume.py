@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from tests.training.small import attempt, child, ending, fit, losses, mortal_attempt, small
+from tests.helpers.small_runs import attempt, child, ending, fit, losses, mortal_attempt, small
 from vma import ModelConfig
 from vma.reproduce.run_store import decisive
 from vma.runs.checkpoint import read_progress

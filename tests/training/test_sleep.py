@@ -9,15 +9,17 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import load_file
 
-from tests.training.small import attempt, child, ending, fit, losses, mortal_attempt, small, torchrun
+from tests.helpers.small_runs import attempt, child, ending, fit, losses, mortal_attempt, small, torchrun
 from vma import VMA, InputError, Memory, load_model
 from vma.build import build_vma
-from vma.commands.training import Resume, SleepOptions, resume, run_row, sleep_command, with_sleep
+from vma.commands.training import Resume, resume, run_row, sleep_command
 from vma.likelihoods import Drawing
 from vma.runs.checkpoint import Progress, latest_progress, read_progress
 from vma.runs.folder import Run
+from vma.runs.presets import FAST_SLEEP
 from vma.runs.processes import Processes
 from vma.runs.settings import NEVER, SleepSettings, TrainSettings
+from vma.training.api import with_sleep
 from vma.training.episodes import for_model, open_episodes
 from vma.training.loop import Trainer
 from vma.training.phases import Asleep, sleeper
@@ -234,8 +236,7 @@ def test_a_learned_memory_can_sleep(tmp_path: Path) -> None:
 
 def test_a_time_budget_is_shared_out() -> None:
     awake = Progress(1000, 600.0)
-    options = SleepOptions(Path("unused"), minutes=5.0)
-    settings = with_sleep(small(), awake, options)
+    settings = with_sleep(small(), awake, 3000, 5.0, FAST_SLEEP)
     assert (settings.updates, settings.minutes) == (NEVER, 15.0)
     assert settings.sleep.share == pytest.approx(1 / 3)
     one = Trainer(
@@ -246,7 +247,7 @@ def test_a_time_budget_is_shared_out() -> None:
     one.seconds -= 1.0
     assert not one.is_tired()
     with pytest.raises(InputError, match="one or more updates"):
-        with_sleep(small(), awake, replace(options, updates=0))
+        with_sleep(small(), awake, 0, 5.0, FAST_SLEEP)
 
 
 def test_a_run_whose_rate_has_fallen_is_not_made_longer(tmp_path: Path) -> None:

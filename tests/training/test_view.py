@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from tests.training.small import small
+from tests.helpers.small_runs import small
 from vma.runs.folder import Run
 from vma.training.view import LiveView, PlainView, clock, make_view, seconds_left, share_done
 

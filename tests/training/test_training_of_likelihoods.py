@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.training.small import attempt, child, ending, fit, mortal_attempt, small
+from tests.helpers.small_runs import attempt, child, ending, fit, mortal_attempt, small
 from vma import InputError, load
 from vma.cli import run as vma
 from vma.data.folder import FolderOptions

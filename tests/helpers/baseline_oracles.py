@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tests.oracles import quadrature
+from tests.helpers.oracles import quadrature
 from vma import Memory
 from vma.baselines.latent_model import LatentModel
 

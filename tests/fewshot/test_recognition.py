@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.oracles import small_mlp
-from tests.use.makers import drawings, trained
+from tests.helpers.oracles import small_mlp
+from tests.helpers.trained_models import drawings, trained
 from vma.errors import InputError
 from vma.fewshot import ImageMemory
 from vma.fewshot.recognition import DEFAULT, FEW, RULES, Rule, log_likelihoods, log_likelihoods_at, shares

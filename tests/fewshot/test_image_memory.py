@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from tests.oracles import small_convolutional, small_mlp
-from tests.use.makers import SIZE, drawings, trained
+from tests.helpers.oracles import small_convolutional, small_mlp
+from tests.helpers.trained_models import SIZE, drawings, trained
 from vma import VMA, InputError, Memory, ModelConfig, save_model
 from vma.baselines import VAE
 from vma.build import build_vma

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.oracles import distributions, episode, reference_terms
+from tests.helpers.oracles import distributions, episode, reference_terms
 from vma import ModelConfig
 from vma.bounds import BoundTerms
 from vma.build import build_vma

@@ -8,8 +8,8 @@ import pytest
 import tyro
 from PIL import Image
 
-from tests.oracles import small_mlp
-from tests.use.makers import drawings, trained
+from tests.helpers.oracles import small_mlp
+from tests.helpers.trained_models import drawings, trained
 from vma.commands.fewshot import explain, export, imagine, info, recognise, score
 from vma.errors import InputError
 from vma.fewshot import load

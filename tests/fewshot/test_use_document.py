@@ -9,8 +9,8 @@ import tyro
 from PIL import Image
 
 import vma
-from tests.oracles import small_mlp
-from tests.use.makers import drawings, trained
+from tests.helpers.oracles import small_mlp
+from tests.helpers.trained_models import drawings, trained
 from vma.commands import fewshot as commands
 from vma.fewshot import load
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.training.small import SMALL, fit, losses, small
+from tests.helpers.small_runs import SMALL, fit, losses, small
 from vma import InputError
 from vma.runs.folder import Run
 from vma.runs.processes import Processes

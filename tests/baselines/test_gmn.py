@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from tests.baseline_oracles import every_image, exact_log_p_x, image_number, make_louder
-from tests.oracles import (
+from tests.helpers.baseline_oracles import every_image, exact_log_p_x, image_number, make_louder
+from tests.helpers.oracles import (
     LEVEL,
     SIGMAS,
     bits,

@@ -34,7 +34,7 @@ from benchmarks.speed.evaluate import (
 from benchmarks.speed.measuring import Times, using_threads
 from benchmarks.speed.step import bench_step
 from benchmarks.speed.workload import Workload, few_shot_preset
-from tests.many_reads import rows_of_calls
+from tests.helpers.many_reads import rows_of_calls
 from vma import InputError
 from vma.kernels import compiled, one_pass
 from vma.reproduce.sharp_addresses import expected_pairs, trained_pairs

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.many_reads import rows_of_calls, terms_of_many_reads
-from tests.oracles import episode, small_convolutional
+from tests.helpers.many_reads import rows_of_calls, terms_of_many_reads
+from tests.helpers.oracles import episode, small_convolutional
 from vma import ModelConfig
 from vma.build import build_vma
 from vma.kernels import compiled, one_pass

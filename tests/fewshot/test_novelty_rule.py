@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.oracles import SIGMAS
+from tests.helpers.oracles import SIGMAS
 from vma.fewshot.novelty import LEAST_WEIGHT, UNUSUAL, Measures, rule_of, t_limit, t_tail, weights
 
 NONE_NEW = np.zeros((0, 3))

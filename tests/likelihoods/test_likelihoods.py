@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.oracles import (
+from tests.helpers.oracles import (
     LEVEL,
     SIGMAS,
     bits,

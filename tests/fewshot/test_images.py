@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.use.makers import drawings
+from tests.helpers.trained_models import drawings
 from vma.data import FolderOptions
 from vma.errors import InputError
 from vma.fewshot.images import OPTIONS, as_ink

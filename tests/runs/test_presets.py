@@ -9,7 +9,7 @@ import torch
 from PIL import Image, ImageDraw
 
 import vma.training.episodes as streams
-from tests.training.small import fit, small, tiny
+from tests.helpers.small_runs import fit, small, tiny
 from vma import InputError
 from vma.build import build_model
 from vma.cli import run as vma

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.oracles import (
+from tests.helpers.oracles import (
     LEVEL,
     SIGMAS,
     chi_square_p_value,
@@ -17,7 +17,7 @@ from tests.oracles import (
     small_convolutional,
     small_mlp,
 )
-from tests.use.makers import drawings, trained, trained_mlp
+from tests.helpers.trained_models import drawings, trained, trained_mlp
 from vma import AddressDistribution, Memory, decomposition
 from vma.errors import InputError
 from vma.fewshot import ImageMemory, Norm, TrainedModel

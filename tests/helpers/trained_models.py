@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tests.oracles import small_convolutional, small_mlp
+from tests.helpers.oracles import small_convolutional, small_mlp
 from vma import ModelConfig, save_model
 from vma.build import build_vma
 from vma.fewshot import TrainedModel, load

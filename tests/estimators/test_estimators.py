@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.oracles import (
+from tests.helpers.oracles import (
     SIGMAS,
     Table,
     distinct_tuples,

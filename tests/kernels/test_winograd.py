@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tests.many_reads import rows_of_calls, terms_of_many_reads
-from tests.oracles import episode, small_convolutional
+from tests.helpers.many_reads import rows_of_calls, terms_of_many_reads
+from tests.helpers.oracles import episode, small_convolutional
 from vma import VMA, Memory, ModelConfig
 from vma.build import build_vma
 from vma.evaluation.likelihood import bounds

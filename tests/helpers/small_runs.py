@@ -82,7 +82,7 @@ def losses(run: Run) -> list[dict[str, float]]:
 
 
 CHILDREN = multiprocessing.get_context("forkserver")
-CHILDREN.set_forkserver_preload(["tests.training.small"])
+CHILDREN.set_forkserver_preload(["tests.helpers.small_runs"])
 
 
 def child(work: Callable[..., object], *arguments: object) -> BaseProcess:

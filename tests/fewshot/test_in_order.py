@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.oracles import small_convolutional
-from tests.use.makers import drawings, trained
+from tests.helpers.oracles import small_convolutional
+from tests.helpers.trained_models import drawings, trained
 from vma import InputError
 from vma.data.folder import FolderOptions
 from vma.fewshot import ImageMemory, TrainedModel

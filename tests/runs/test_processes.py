@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from tests.training.small import child, ending, small, torchrun
+from tests.helpers.small_runs import child, ending, small, torchrun
 from vma import InputError
 from vma.build import build_model
 from vma.runs.folder import Run

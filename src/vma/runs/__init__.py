@@ -1,0 +1,1 @@
+"""Runs: their settings and presets, their folders and checkpoints, and the processes that write them."""
