@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from tests.helpers.known_models import CONFIG, Blind, Perfect, code, coded, trained
 from tests.helpers.oracles import (
@@ -18,7 +19,8 @@ from tests.helpers.oracles import (
     small_convolutional,
     small_mlp,
 )
-from vma import InputError, Memory
+from vma import AddressDistribution, InputError, Memory
+from vma.addressing import class_mass
 from vma.build import build_model, build_vma
 from vma.data.dataset import Dataset
 from vma.evaluation import (
@@ -50,6 +52,33 @@ def test_a_perfect_model_classifies_perfectly_and_a_blind_one_by_chance() -> Non
         assert task.by_address.trials == 40
     assert [task.by_address.value for task in blind.tasks] == [0.2, 0.25]
     assert [task.chance for task in blind.tasks] == [0.2, 0.25]
+
+
+class Recogniser(Perfect):
+    """q(a|x) ∝ exp(sharpness · [m_a is of the class of x]): 1000 is perfect, 0 is uniform, −1000 always wrong."""
+
+    def __init__(self, sharpness: float) -> None:
+        super().__init__(CONFIG)
+        self.sharpness = sharpness
+
+    def posterior(self, x: Tensor, memory: Memory | None = None) -> AddressDistribution:
+        assert memory is not None
+        same = code(x)[:, None] == code(memory.items)[None]
+        return AddressDistribution.of_scores(self.sharpness * same.double())
+
+
+@pytest.mark.parametrize(("sharpness", "expected"), [(1000.0, 1.0), (0.0, 0.2), (-1000.0, 0.0)])
+def test_accuracy_of_a_perfect_an_undecided_and_a_wrong_posterior(sharpness: float, expected: float) -> None:
+    options = ClassifyOptions(tasks=((5, 1),), trials=100)
+    (task,) = classify(trained(Recogniser(sharpness), coded(12, 9)), options).results().tasks
+    assert task.by_address.value == pytest.approx(expected)
+    assert task.by_address.low <= expected <= task.by_address.high
+    assert task.by_address.trials == 100
+
+
+def test_accuracy_sums_over_the_shots_of_a_class() -> None:
+    q = torch.tensor([[0.4, 0.3, 0.3, 0.0]])
+    assert class_mass(q, torch.tensor([0, 1, 1, 2]), 3).tolist() == [pytest.approx([0.4, 0.6, 0.0])]
 
 
 def test_the_likelihood_of_classes_sums_to_that_of_the_memory() -> None:

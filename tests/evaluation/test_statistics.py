@@ -29,6 +29,8 @@ def test_means_and_their_errors() -> None:
     assert math.isnan(mean_of([3.0]).error)
     assert mean_of([1.0, 3.0]).error == pytest.approx(1.0)
     assert math.isnan(mean_of([1.0, 3.0], ["a", "a"]).error)
+    found = mean_of([1.0, 2.0, 3.0, 6.0])
+    assert (found.value, found.error) == (3.0, pytest.approx(math.sqrt(14 / 3) / 2))
     assert mean_of([1.0, 1.0, 3.0, 3.0], ["a", "a", "b", "b"]).error == pytest.approx(1.0)
 
 
@@ -43,6 +45,13 @@ def test_wilsons_interval_is_its_formula(trials: int) -> None:
         assert [share.low, share.high] == pytest.approx(ends, abs=1e-12)
         assert 0 <= share.low <= share.value == p <= share.high <= 1
         assert share.trials == trials
+
+
+def test_wilson_interval_against_published_values() -> None:
+    share = wilson(8, 10)
+    assert (share.low, share.high) == (pytest.approx(0.4901, abs=2e-4), pytest.approx(0.9433, abs=2e-4))
+    assert wilson(0, 10).low == 0.0 < wilson(0, 10).high == pytest.approx(0.2775, abs=2e-4)
+    assert wilson(10, 10).high == 1.0 > wilson(10, 10).low
 
 
 def test_wilsons_interval_holds_the_truth_as_often_as_it_says() -> None:

@@ -1,4 +1,4 @@
-"""A small made-up dataset and model, and findings as a report could have them."""
+"""A small made-up dataset and models on it, and findings as a report could have them."""
 
 import math
 
@@ -6,8 +6,11 @@ import numpy as np
 
 import vma
 from vma.data.dataset import Dataset
+from vma.evaluation import TrainedRun
 from vma.evaluation.statistics import Mean, Share
+from vma.model import GenerativeModel
 from vma.quickstart.measure import Findings, Training
+from vma.runs.settings import TrainSettings
 
 SIDE, CLASS_COUNT, EACH = 6, 12, 9
 CONFIG = vma.paper_mlp(height=SIDE, width=SIDE, hidden=(8,), latent=3, matching=4)
@@ -29,3 +32,8 @@ def dataset(seed: int = 0) -> Dataset:
     images = draw.integers(0, 2, (len(labels), SIDE, SIDE), dtype=np.uint8) * np.uint8(255)
     images[:, 0] = ((labels[:, None] >> np.arange(SIDE)) & 1) * 255
     return Dataset("made", "test", images, labels, tuple(f"c{c}" for c in range(CLASS_COUNT)), "made up")
+
+
+def trained(model: GenerativeModel) -> TrainedRun:
+    """A model that is to be looked at on the made-up dataset."""
+    return TrainedRun(model, dataset(), TrainSettings(model=CONFIG))

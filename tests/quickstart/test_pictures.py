@@ -8,11 +8,12 @@ import torch
 from PIL import Image
 
 import vma
-from tests.quickstart.made import CONFIG, dataset
+from tests.quickstart.made import CONFIG, SIDE, dataset, trained
 from vma.data.samplers import EpisodeSampler
+from vma.evaluation import SamplesOptions
 from vma.memory import Memory
 from vma.plotting.grids import one_shot_png
-from vma.quickstart.pictures import Pictures, choose_drawings, lookups, one_shot
+from vma.quickstart.pictures import Pictures, lookups, one_shot
 
 
 def test_pictures_are_small_pngs_that_show_something(pictures: Pictures) -> None:
@@ -28,24 +29,25 @@ def test_pictures_are_small_pngs_that_show_something(pictures: Pictures) -> None
 
 def test_pictures_repeat_from_the_seed() -> None:
     torch.manual_seed(0)
-    model = vma.build_vma(CONFIG)
-    shown = [one_shot(model, dataset(), rows=2, samples=2, seed=s) for s in (3, 3, 4)]
+    run = trained(vma.build_vma(CONFIG))
+    shown = [one_shot(run, SamplesOptions(rows=2, samples=2, real=3, seed=s)) for s in (3, 3, 4)]
     first, second, other = map(one_shot_png, shown)
     assert first == second != other
 
 
 def test_drawings_of_a_row_are_different_images_of_one_class() -> None:
-    data = dataset()
-    rows = choose_drawings(data, 8, 4, seed=0)
-    assert data.labels is not None
-    assert (data.labels[rows] == data.labels[rows[:, :1]]).all()
-    assert len(np.unique(rows)) == rows.size
-    assert len(np.unique(data.labels[rows[:, 0]])) == 8
+    shown = one_shot(trained(vma.build_vma(CONFIG)), SamplesOptions(rows=8, samples=1, real=3))
+    rows = np.concatenate((shown.templates, shown.real), axis=1)
+    labels = rows[:, :, 0] @ 2.0 ** np.arange(SIDE)  # the first line of an image says its class
+    assert rows.shape == (8, 4, SIDE, SIDE)
+    assert (labels == labels[:, :1]).all()
+    assert len(np.unique(rows.reshape(32, -1), axis=0)) == 32
+    assert len(np.unique(labels[:, 0])) == 8
 
 
 def test_targets_to_look_up_are_chosen_by_entropy_and_the_last_misses_its_class() -> None:
     model, episode = vma.build_vma(CONFIG), EpisodeSampler(dataset()).episode(0).tensors()
-    first, median, last, without = lookups(model, episode, samples=3, seed=0)
+    first, median, last, without = lookups(trained(model), episode, samples=3)
     entropies = [float(-(each.q * np.log(each.q)).sum()) for each in (first, median, last)]
     everything = model.posterior(episode.targets, Memory.of(episode.memory)).entropy().detach()
     assert entropies == pytest.approx(

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vma.addressing import AddressDistribution, class_mass
+from vma.addressing import class_mass
 from vma.checks import check_counts
 from vma.data.dataset import Dataset
 from vma.data.episodes import Episode, EpisodeTensors
@@ -27,14 +26,6 @@ from vma.model import VMA
 TRIALS = 20  # of a part of the work
 ALPHABET = 41  # purpose of the random stream
 WITHIN = ("all", "alphabet")
-
-
-@runtime_checkable
-class Addresser(Protocol):
-    """A model that addresses a memory."""
-
-    def posterior(self, x: Any, memory: Memory | None = None) -> AddressDistribution:
-        """q(a|x)."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +178,7 @@ def summary(rows: list[ClassifyRow]) -> ClassifyResults:
 
 
 @torch.no_grad()
-def recognised(model: Addresser, episode: EpisodeTensors, ways: int, shift: int = 0) -> bool:
+def recognised(model: VMA, episode: EpisodeTensors, ways: int, shift: int = 0) -> bool:
     """Whether the one target's class gets the most mass of q(a|x); labels are counted from `shift`.
 
     With another shift at each trial, a model that cannot choose, and takes the first, is right by chance only.

@@ -152,7 +152,8 @@ def posterior(trained: TrainedRun, options: PosteriorOptions) -> Evaluation[Post
         kept = episode.memory_labels < options.classes
         memory = Memory(episode.memory[kept], episode.memory_labels[kept])
         source = trained.generator(options.seed, number)
-        row = look(model, episode.targets, episode.target_labels, memory, options, source)
+        row = look(model, episode.targets, episode.target_labels, memory, options.samples, source)
+        row = replace(row, q=[[round(value, 6) for value in q] for q in row.q])
         if number:
             return row
         images = ShownImages(pack(memory.items), pack(episode.targets))
@@ -168,17 +169,26 @@ def look(
     x: Float[Tensor, "batch *image"],
     labels: Int[Tensor, "batch"],
     memory: Memory,
-    options: PosteriorOptions,
+    samples: int,
     generator: torch.Generator,
 ) -> PosteriorRow:
-    """q(a|x), the class it points to, KL_a and log p(x|M) of every target."""
+    """q(a|x), the class it points to, KL_a and log p(x|M) of every target.
+
+    Args:
+        model: A model with addresses.
+        x: Targets.
+        labels: Their classes.
+        memory: M, with the class of each item.
+        samples: K of log p(x|M).
+        generator: Source of randomness.
+    """
     q_a, p_a = model.posterior(x, memory), model.prior(memory)
     assert memory.labels is not None
     q = q_a.log_probs.exp()
-    guesses = class_mass(q, memory.labels, options.classes).argmax(-1)
-    log_p = bounds(model, x, memory, options.samples, generator=generator)
+    guesses = class_mass(q, memory.labels).argmax(-1)
+    log_p = bounds(model, x, memory, samples, generator=generator)
     return PosteriorRow(
-        q=[[round(value, 6) for value in row] for row in q.double().tolist()],
+        q=q.double().tolist(),
         guesses=guesses.tolist(),
         entropy=q_a.entropy().double().tolist(),
         kl_a=q_a.kl(p_a).double().tolist(),

@@ -5,9 +5,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
 from scipy.stats import binomtest, mannwhitneyu
-from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -26,11 +24,6 @@ class Share:
     low: float
     high: float
     trials: int
-
-
-def mean(values: Float[Tensor, "n"]) -> Mean:
-    """The mean and its standard error s / √n."""
-    return Mean(float(values.mean()), float(values.std()) / math.sqrt(len(values)))
 
 
 def mean_of(values: Sequence[float], groups: Sequence[Hashable] | None = None) -> Mean:

@@ -8,14 +8,13 @@ import msgspec
 
 from vma.data import load_dataset
 from vma.errors import InputError
+from vma.evaluation import open_run
 from vma.files import write_atomically
-from vma.model import VMA
 from vma.quickstart.measure import Training, measure
 from vma.runs.checkpoint import read_progress
 from vma.runs.folder import Run, default_root
 from vma.runs.presets import PRESETS
 from vma.runs.settings import SleepSettings, TrainSettings
-from vma.storage import load_model
 from vma.training.loop import train_run
 
 VMA_SHARE = 0.72  # of the minutes; the VAE then does as many updates, in less time
@@ -71,7 +70,7 @@ def report(folder: Path, with_memory: Run, without: Run, command: str) -> None:
     from vma.quickstart.page import summary, write_report  # here, since plotting takes a second to import
     from vma.quickstart.pictures import draw_pictures
 
-    unseen, seen = load_dataset("glyphs", "test"), load_dataset("glyphs", "train")
+    seen = load_dataset("glyphs", "train")
     ours, theirs = (read_progress(run.checkpoint_file) for run in (with_memory, without))
     training = Training(
         updates=ours.update,
@@ -79,10 +78,9 @@ def report(folder: Path, with_memory: Run, without: Run, command: str) -> None:
         seconds=ours.seconds + theirs.seconds,
         classes=len(seen.classes) - with_memory.settings().data.held_out,
     )
-    model, vae = load_model(with_memory.model_file), load_model(without.model_file)
-    assert isinstance(model, VMA)
-    findings = measure(model, vae, unseen, training)
-    pictures = draw_pictures(model, unseen, with_memory.metrics(), without.metrics())
+    trained, vae = open_run(with_memory), open_run(without)
+    findings = measure(trained, vae, training)
+    pictures = draw_pictures(trained, with_memory.metrics(), without.metrics())
     write_atomically(folder / "findings.json", msgspec.json.encode(asdict(findings)))
     write_report(folder / "report.html", findings, pictures, command=command)
     print(f"{summary(findings)}\n\nThe report: {folder / 'report.html'}", flush=True)
