@@ -24,12 +24,13 @@ from tests.helpers.oracles import (
     small_mlp,
     tuples,
 )
-from vma import VMA, InputError, Memory, ModelConfig, estimate
+from vma import InputError, Memory, ModelConfig, estimate
 from vma.baselines import VAE, GenerativeMatchingNetwork, SoftAttention
 from vma.bounds import log_mean_exp, multi_sample_bound
 from vma.build import build_vma
 from vma.likelihoods import Bernoulli, Categorical, Likelihood, ReadingOrder, build_likelihood
 from vma.likelihoods.wavefront import Wavefront
+from vma.memory import PrecedingImages
 from vma.reads import Reads
 
 KINDS: dict[str, dict[str, object]] = {
@@ -195,7 +196,7 @@ def test_drawing_works_under_autocast(kind: str) -> None:
 
 def test_generative_matching_networks_take_sequences_in_colour() -> None:
     model = GenerativeMatchingNetwork(small_mlp(**KINDS["colour"]))
-    assert model.bound(bits(2, 4, 3, 4, 4), samples=2).shape == (2, 4)
+    assert model.bound(bits(2 * 4, 3, 4, 4), PrecedingImages(4), samples=2).shape == (2 * 4,)
     assert model.bound(bits(2, 3, 4, 4), samples=2).shape == (2,)
 
 
@@ -245,7 +246,7 @@ def test_vimco_is_unbiased(kind: str) -> None:
 
 
 @every_kind
-@pytest.mark.parametrize("kind_of_model", [VMA, VAE, SoftAttention, GenerativeMatchingNetwork])
+@pytest.mark.parametrize("kind_of_model", [build_vma, VAE, SoftAttention, GenerativeMatchingNetwork])
 @pytest.mark.parametrize("latent_gradient", ["pathwise", "dreg"])
 def test_every_model_learns_with_it(kind: str, kind_of_model: type, latent_gradient: str) -> None:
     config = small_convolutional(style="modern", **KINDS[kind])

@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from vma.data import Dataset, dataset_of
 from vma.errors import InputError, unknown_name
 from vma.runs.checkpoint import Progress, is_at_its_end, read_progress
-from vma.runs.folder import Run, default_root
+from vma.runs.folder import Run, default_root, settings_from
 from vma.runs.presets import FAST_SLEEP, FAST_WARPS, PRESETS
 from vma.runs.settings import NEVER, SleepSettings, TrainSettings
 from vma.training.loop import train_run
@@ -150,18 +152,18 @@ def find_preset(name: str) -> TrainSettings:
     return PRESETS[name]
 
 
-def with_changes(settings: Any, changes: Mapping[str, Any]) -> Any:
-    """The settings with some values changed, by dotted names such as `model.maps`; an unknown name is refused."""
+def with_changes(settings: TrainSettings, changes: Mapping[str, Any]) -> TrainSettings:
+    """The settings with some values changed, by dotted names such as `model.maps`; what is unknown is refused."""
+    values = msgspec.to_builtins(settings)
     for name, value in changes.items():
-        first, _, rest = name.replace("-", "_").partition(".")
-        known = [field.name for field in fields(settings)]
-        if first not in known:
-            raise unknown_name("setting", first, known)
-        inner = getattr(settings, first)
-        if rest and not is_dataclass(inner):
-            raise InputError(f"The setting {first!r} has no parts: {name!r} names none.")
-        settings = replace(settings, **{first: with_changes(inner, {rest: value}) if rest else value})
-    return settings
+        *groups, last = name.replace("-", "_").split(".")
+        place = values
+        for group in groups:
+            place = place.setdefault(group, {})
+            if not isinstance(place, dict):
+                raise InputError(f"The setting {group!r} has no parts, so {name!r} names none.")
+        place[last] = value
+    return settings_from(values)
 
 
 def fresh_folder(preset: str) -> Path:

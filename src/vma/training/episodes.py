@@ -15,8 +15,8 @@ from vma.memory import Memory, PrecedingImages
 from vma.runs.settings import TrainSettings
 
 OPTIONS = (
-    "The options are --data.held-out, --episode.classes, --episode.targets and --episode.shots; an episode has to "
-    "fit the classes for training and those held out alike."
+    "The options are --data.held-out, --episode.classes, --episode.targets, --episode.shots and --sleep.classes; "
+    "an episode has to fit the classes for training and those held out alike."
 )
 VALIDATION_SEED = 1_000_003  # added to the seed: validation episodes are never training ones
 DREAM_SEED = 2_000_003

@@ -1,0 +1,68 @@
+"""`vma.train`, `resume` and `sleep`: what the commands do, from Python, on arrays or a dataset."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vma
+from tests.helpers.small_runs import small
+from vma.data import dataset_of
+from vma.runs.checkpoint import latest_progress
+from vma.runs.settings import NEVER, SleepSettings
+from vma.training.api import with_changes
+
+IMAGES = (np.random.default_rng(0).random((40, 16, 16)) < 0.2).astype(float)
+LABELS = [f"class {i // 4}" for i in range(40)]
+CHANGES = {
+    "updates": 3, "model.maps": 8, "episode.classes": 2, "episode.targets": 2, "episode.shots": 2,
+    "data.held_out": 4, "picture_minutes": 0,
+}  # fmt: skip
+
+
+def test_arrays_and_a_dataset_of_them_give_the_same_run(tmp_path: Path) -> None:
+    data = dataset_of(IMAGES, LABELS)
+    one = vma.train("glyphs-fewshot", IMAGES, LABELS, changes=CHANGES, folder=tmp_path / "one", quiet=True)
+    two = vma.train("glyphs-fewshot", data, changes=CHANGES, folder=tmp_path / "two", quiet=True)
+    assert one.model_file.read_bytes() == two.model_file.read_bytes()
+    assert one.settings().model.maps == 8
+    assert latest_progress(one).update == 3
+    memory = vma.load(one.folder).remember(IMAGES[:4], LABELS[:4])
+    assert memory.classes == ("class 0",)
+
+
+def test_a_run_goes_on_and_sleeps(tmp_path: Path) -> None:
+    run = vma.train("glyphs-fewshot", IMAGES, LABELS, changes=CHANGES, folder=tmp_path / "run", quiet=True)
+    vma.resume(run.folder, IMAGES, LABELS, updates=5, quiet=True)
+    assert latest_progress(run).update == 5
+    asleep = vma.sleep(
+        run.folder, IMAGES, LABELS, updates=2, settings=SleepSettings(dreams=4, classes=(2,)), quiet=True
+    )
+    assert latest_progress(asleep).asleep_since == 5
+    assert latest_progress(asleep).update == 7
+
+
+def test_minutes_alone_end_a_run() -> None:
+    assert with_changes(small(), {"minutes": 2, "updates": NEVER}).minutes == 2.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"modl.maps": 8}, "Unknown setting 'modl'"),
+        ({"model.map": 8}, "Unknown setting 'model.map'.*Did you mean 'model.maps'"),
+        ({"updates.more": 8}, "The setting 'updates' has no parts"),
+        ({"updates": "many"}, "wrong type"),
+        ({"samples": 0}, "needs K >= 2"),
+    ],
+)
+def test_changes_that_make_no_sense_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(vma.InputError, match=message):
+        with_changes(small(), changes)
+
+
+def test_labels_without_images_and_unknown_presets_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(vma.InputError, match="Labels belong to arrays"):
+        vma.train("glyphs-fewshot", dataset_of(IMAGES, LABELS), LABELS, folder=tmp_path / "run")
+    with pytest.raises(vma.InputError, match="Did you mean 'glyphs-fewshot'"):
+        vma.train("glyphs-fewsho")
