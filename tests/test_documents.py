@@ -1,5 +1,6 @@
 """Numbers in the documents are those of the JSON behind them."""
 
+import ast
 import json
 import re
 import shlex
@@ -12,6 +13,7 @@ from benchmarks.likelihood_study import table as likelihood_table
 from benchmarks.memory_study import table as memory_table
 from benchmarks.recipes import RECIPES, table
 from benchmarks.sleep_study import table as sleep_table
+from tests.test_house import FLOORS, room
 from vma.commands.training import parse_start
 from vma.reproduce.page import contents, render
 from vma.reproduce.sharp_addresses import TRAINED_ITEMS, TRAINED_PAIRS, TRAINED_READS, trained_pairs
@@ -350,3 +352,88 @@ def test_the_index_of_the_lab_notes_says_what_they_say() -> None:
         assert text.startswith(f"# {question}\n\n".replace("\\|", "|"))
         numbers = re.findall(r"\d+(?:\.\d+)?", conclusion)
         assert [number for number in numbers if not re.search(rf"(?<![\d.]){number}(?![\d])", text)] == []
+
+
+GUIDES = [path for path in DOCUMENTS if path.name != "CHANGELOG.md" and path.parent.name != "lab-notes"]
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"(?<![\w/.])(?:src/vma|tests|benchmarks)/[\w/.-]*[\w/]")
+MODULE = re.compile(r"(?<![\w/.\"'-])(?:vma|benchmarks)(?:\.[A-Za-z_]\w*)+")
+IMPORT = re.compile(r"^from ((?:vma|benchmarks)[\w.]*) import (.+)$", re.MULTILINE)
+
+
+def names_in(module: str) -> set[str] | None:
+    """What a module of `vma` or `benchmarks` defines, imports or lists, by its source; None if there is none."""
+    folder = ROOT / ("src" if module.split(".")[0] == "vma" else "") / module.replace(".", "/")
+    path = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    if not path.exists():
+        return set() if folder.is_dir() else None
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.alias(name=name, asname=other):
+                found.add(other or name)
+            case ast.Constant(value=str(name)):  # of `__all__`, or a group of entry points
+                found.add(name)
+    return found
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is a module, a name of one, or a group of entry points."""
+    parts = name.split(".")
+    modules = [(count, names_in(".".join(parts[:count]))) for count in range(len(parts), 0, -1)]
+    count, found = next((count, names) for count, names in modules if names is not None)
+    groups = (names_in("vma.parts") or set()) | (names_in("vma.data.registry") or set())
+    return count == len(parts) or parts[count] in found or name in groups
+
+
+def mentioned(text: str) -> tuple[set[str], set[str]]:
+    """Files, and dotted names of modules or of what is in them, in a document's inline code and Python."""
+    code = [code for language, code in FENCED.findall(text) if language == "python"]
+    inline = re.findall(r"`([^`]+)`", FENCED.sub("", text))
+    files = {file for each in inline for file in FILE.findall(each)}
+    names = {name for each in inline for name in MODULE.findall(each)}
+    for each in code:
+        names |= {
+            f"{module}.{name}" for module, found in IMPORT.findall(each) for name in re.findall(r"\w+", found)
+        }
+    return files, names
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_documents_name_what_there_is(path: Path) -> None:
+    files, names = mentioned(path.read_text())
+    assert [file for file in sorted(files) if not (ROOT / file).exists()] == []
+    assert [name for name in sorted(names) if not exists(name)] == []
+
+
+def test_names_that_are_not_there_are_found() -> None:
+    text = (
+        "`src/vma/model.py`, `vma.VMA(...)`\n```python\nfrom vma.data import Dataset\n```\n`vma.load(RUN).x`"
+    )
+    assert mentioned(text) == ({"src/vma/model.py"}, {"vma.VMA", "vma.data.Dataset", "vma.load"})
+    assert all(
+        map(exists, ("vma", "vma.runs", "vma.reads.SAMPLINGS", "vma.data.DATASETS", "vma.similarities"))
+    )
+    assert not any(
+        map(exists, ("vma.use", "vma.reads.ADAPTIVE", "vma.data.Recollection", "benchmarks.nothing"))
+    )
+
+
+def test_the_architecture_names_files_of_the_package() -> None:
+    inline = re.findall(r"`([\w/]+\.(?:py|js))`", (ROOT / "docs/architecture.md").read_text())
+    assert [name for name in inline if not [*(ROOT / "src").rglob(name), *ROOT.glob(name)]] == []
+
+
+def test_the_architecture_shows_every_room_on_its_floor() -> None:
+    (tree,) = (code for language, code in FENCED.findall((ROOT / "docs/architecture.md").read_text()))
+    shown, floor = {}, ""
+    for number, name in re.findall(r"^ *(\d+|-)?  +(\w+)(?:\.py|/) ", tree, re.MULTILINE):
+        floor = number or floor
+        shown[name] = floor
+    source = ROOT / "src/vma"
+    there = {path.stem for path in source.glob("*.py")} | {path.parent.name for path in source.glob("*/*.py")}
+    assert set(shown) == there
+    floors = {name: str(number) for number, names in enumerate(FLOORS) for name in names}
+    assert shown == {name: floors.get(room(f"vma.{name}"), "-") for name in shown}
