@@ -22,7 +22,8 @@ from vma.bounds import decomposition, multi_sample_bound
 from vma.build import build_vma
 from vma.data.dataset import Dataset
 from vma.data.samplers import EpisodeSampler
-from vma.evaluation.classification import class_log_likelihood, trial_draw
+from vma.evaluation.classification import trial_draw
+from vma.fewshot.recognition import class_log_likelihoods
 from vma.files import write_atomically
 from vma.memory import Memory
 from vma.model import VMA
@@ -151,7 +152,7 @@ def by_likelihood(model: VMA, data: Dataset) -> float:
         episode = draw(trial).tensors()
         memory = Memory(episode.memory, episode.memory_labels)
         source = generator(0, trial, 0, CPU)
-        scores = class_log_likelihood(model, episode.targets, memory, 20, SAMPLES, source)
+        scores = class_log_likelihoods(model, memory, episode.targets, 20, SAMPLES, source)
         right += int(scores.argmax()) == int(episode.target_labels)
     return right / TRIALS
 

@@ -30,7 +30,6 @@ from vma.evaluation import (
     PosteriorOptions,
     SamplesOptions,
     TrainedRun,
-    class_log_likelihood,
     classes_sweep,
     classify,
     nll,
@@ -39,6 +38,7 @@ from vma.evaluation import (
 )
 from vma.evaluation.classification import trial_draw
 from vma.evaluation.json_values import pack, plain
+from vma.fewshot.recognition import class_log_likelihoods
 from vma.plotting.embedding import unpack
 from vma.runs.settings import EpisodeSettings, TrainSettings
 
@@ -86,10 +86,10 @@ def test_the_likelihood_of_classes_sums_to_that_of_the_memory() -> None:
     x, memory = episode(model.config, 3, 6)
     assert memory is not None
     labelled = Memory(memory.items, torch.tensor([0, 1, 1, 2, 0, 2]))
-    scores = class_log_likelihood(model, x, labelled, 3, 3000)
+    scores = class_log_likelihoods(model, labelled, x, 3, 3000)
     torch.testing.assert_close(scores.logsumexp(-1), exact_log_marginal(model, x, memory), rtol=0, atol=0.02)
     with pytest.raises(InputError, match="labels"):
-        class_log_likelihood(model, x, memory, 3, 2)
+        class_log_likelihoods(model, memory, x, 3, 2)
 
 
 def test_only_a_model_with_raw_memory_can_classify_or_be_inspected() -> None:

@@ -11,6 +11,7 @@ from vma import VMA, AddressDistribution, BoundTerms, Memory, ModelConfig
 from vma.build import parts_of
 from vma.data.dataset import Dataset
 from vma.evaluation.trained_run import About, DataDescription, ModelDescription, TrainedRun
+from vma.reads import Reads
 from vma.runs.settings import EpisodeSettings, TrainSettings
 
 COST = 11.0  # −log p(x|m_a) where m_a is of x's class
@@ -69,6 +70,15 @@ class Perfect(VMA):
         finite = torch.where(torch.isinf(log_q), zero, log_q)
         mass = torch.where(torch.isinf(mass), zero - math.log(count), mass)
         return BoundTerms(p_a.log_prob(a), finite, zero, zero, log_p_x.double(), mass, zero, p_a, q_a)
+
+    def terms_at(
+        self, x: Tensor, memory: Memory, p_a: Any, q_a: Any, reads: Reads, noise: Tensor, **how: Any
+    ) -> BoundTerms:
+        a = reads.addresses
+        zero = torch.zeros(a.shape)
+        right = code(x).unsqueeze(1) == code(memory.items)[a]
+        log_p_x = torch.where(right, zero - COST, zero - 100.0)
+        return BoundTerms(p_a.log_prob(a), q_a.log_prob(a), zero, zero, log_p_x, reads.log_mass)
 
 
 class Blind(Perfect):

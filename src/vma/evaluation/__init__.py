@@ -2,7 +2,7 @@
 
 from vma.evaluation.answers import Answer, answer
 from vma.evaluation.calibration import CalibrationOptions, CalibrationResults, calibration
-from vma.evaluation.classification import ClassifyOptions, ClassifyResults, class_log_likelihood, classify
+from vma.evaluation.classification import ClassifyOptions, ClassifyResults, classify
 from vma.evaluation.comparison import ComparisonResults, comparison
 from vma.evaluation.episodes import NllOptions, NllResults, nll
 from vma.evaluation.likelihood import bounds, measures
@@ -49,7 +49,6 @@ __all__ = [
     "answer",
     "bounds",
     "calibration",
-    "class_log_likelihood",
     "classes_sweep",
     "classify",
     "comparison",

@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from vma.addressing import class_mass
 from vma.checks import check_counts
@@ -16,10 +14,10 @@ from vma.data.randomness import stream
 from vma.data.samplers import EpisodeSampler
 from vma.errors import InputError, TooFewImages, unknown_name
 from vma.evaluation.json_values import plain
-from vma.evaluation.likelihood import CHUNK
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.statistics import Share, wilson
 from vma.evaluation.trained_run import TrainedRun
+from vma.fewshot.recognition import class_log_likelihoods
 from vma.memory import Memory
 from vma.model import VMA
 
@@ -193,24 +191,5 @@ def likeliest(
 ) -> bool:
     """Whether the one target's class is the likeliest; labels are counted from `shift`, as in `recognised`."""
     memory = Memory(episode.memory, (episode.memory_labels + shift) % ways)
-    scores = class_log_likelihood(model, episode.targets, memory, ways, samples, source)
+    scores = class_log_likelihoods(model, memory, episode.targets, ways, samples, source)
     return int(scores.argmax()) == (int(episode.target_labels) + shift) % ways
-
-
-@torch.no_grad()
-def class_log_likelihood(
-    model: VMA,
-    x: Float[Tensor, "batch *image"],
-    memory: Memory,
-    classes: int,
-    samples: int,
-    generator: torch.Generator | None = None,
-) -> Float[Tensor, "batch classes"]:
-    """log Σ_{a of class y} p(a) 1/S Σ_s p(x,z_s|m_a) / q(z_s|m_a,x) ≈ log p(x,y|M), for every class y."""
-    if memory.labels is None:
-        raise InputError("To classify by likelihood, give the memory labels.")
-    terms = model.terms(x, memory, samples, sampling="all", chunk=CHUNK, generator=generator)
-    log_p = (terms.log_mass + terms.log_w).unflatten(1, (-1, samples)).logsumexp(-1)
-    labels = memory.labels[memory.addresses()]
-    per_class = [log_p[:, labels == y].logsumexp(-1) for y in range(classes)]
-    return torch.stack(per_class, dim=1)

@@ -22,7 +22,7 @@ from vma.evaluation.likelihood import (
 from vma.evaluation.resumable import Evaluation, TargetResults
 from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
-from vma.model import VMA
+from vma.model import VMA, AnyMemory
 
 # Part of what an evaluation is about: answers with errors of another kind are not taken for it.
 BY_CLASS = {"errors": "targets of a class and episode are one group"}
@@ -110,7 +110,8 @@ def nll(trained: TrainedRun, options: NllOptions) -> Evaluation[NllRow, NllResul
 
     def part(number: int) -> NllRow:
         episode = sampler.episode(number)
-        x, memory = tensors(trained, episode)
+        x, raw = tensors(trained, episode)
+        memory = trained.keyed(raw)
         source = trained.generator(options.seed, number)
         found = measures(
             trained.model, x, memory, options.samples, sampling=options.sampling, generator=source
@@ -160,7 +161,7 @@ def tensors(trained: TrainedRun, episode: Episode) -> tuple[torch.Tensor, Memory
 
 
 @torch.no_grad()
-def with_addresses(row: NllRow, model: VMA, x: torch.Tensor, memory: Memory | None) -> NllRow:
+def with_addresses(row: NllRow, model: VMA, x: torch.Tensor, memory: AnyMemory) -> NllRow:
     """The row with p(a) and the average q(a|x) of a learned memory; of a raw one, only with how much is in use."""
     q = model.posterior(x, memory).log_probs.double().exp().mean(0)
     p = model.prior(memory).log_probs.double().exp()

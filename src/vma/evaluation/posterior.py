@@ -182,11 +182,12 @@ def look(
         samples: K of log p(x|M).
         generator: Source of randomness.
     """
-    q_a, p_a = model.posterior(x, memory), model.prior(memory)
+    keyed = model.keyed(memory)
+    q_a, p_a = model.posterior(x, keyed), model.prior(keyed)
     assert memory.labels is not None
     q = q_a.log_probs.exp()
     guesses = class_mass(q, memory.labels).argmax(-1)
-    log_p = bounds(model, x, memory, samples, generator=generator)
+    log_p = bounds(model, x, keyed, samples, generator=generator)
     return PosteriorRow(
         q=q.double().tolist(),
         guesses=guesses.tolist(),

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import torch
 
-from vma.addressing import class_mass
+from vma.addressing import AddressDistribution, class_mass
 from vma.checks import check_counts
 from vma.errors import InputError
 from vma.evaluation.episodes import BY_CLASS
@@ -18,7 +18,6 @@ from vma.evaluation.resumable import Evaluation, TargetResults
 from vma.evaluation.statistics import Mean, mean_of
 from vma.evaluation.trained_run import TrainedRun
 from vma.memory import Memory
-from vma.model import VMA
 
 
 @dataclass(frozen=True)
@@ -168,17 +167,21 @@ def sweep(
 ) -> Evaluation[SweepRow, SweepResults]:
     """An evaluation with a part for each block of each setting."""
 
+    @torch.no_grad()
     def part(number: int) -> SweepRow:
         chosen = parts[number]
         block = nested.block(chosen.classes, chosen.block, chosen.shots)
         assert block.memory is not None
         like = torch.zeros((), device=trained.device)
         x, memory = block.targets.to(like), block.memory.to(like)
+        keyed = trained.keyed(memory)
         found = measures(
-            trained.model, x, memory, options.samples, sampling=options.sampling,
+            trained.model, x, keyed, options.samples, sampling=options.sampling,
             generator=trained.generator(options.seed, number),
         )  # fmt: skip
-        own = own_class(trained.addresses, x, memory, block.labels) if trained.addresses is not None else {}
+        own = {}
+        if trained.addresses is not None:
+            own = own_class(trained.addresses.posterior(x, keyed), memory, block.labels)
         targets = SweepMeasures(**asdict(found), **own)
         return SweepRow(**asdict(chosen), targets=targets, groups=block.labels.tolist())
 
@@ -186,12 +189,11 @@ def sweep(
     return Evaluation(name, about, len(parts), part, SweepRow, summary)
 
 
-@torch.no_grad()
-def own_class(model: VMA, x: torch.Tensor, memory: Memory, labels: torch.Tensor) -> dict[str, list[float]]:
+def own_class(q_a: AddressDistribution, memory: Memory, labels: torch.Tensor) -> dict[str, list[float]]:
     """Σ_a q(a|x) [m_a is of the target's class], and whether no other class has more."""
     assert memory.labels is not None
     names, items = memory.labels.unique(return_inverse=True)
-    mass = class_mass(model.posterior(x, memory).log_probs.exp(), items)
+    mass = class_mass(q_a.log_probs.exp(), items)
     own = torch.searchsorted(names, labels.to(names.device))
     return {
         "own_class_mass": mass.gather(1, own.unsqueeze(1)).squeeze(1).double().tolist(),

@@ -11,7 +11,8 @@ import torch
 from vma.data import load_dataset
 from vma.data.dataset import Dataset
 from vma.errors import InputError
-from vma.model import VMA, GenerativeModel
+from vma.memory import Memory
+from vma.model import VMA, AnyMemory, GenerativeModel
 from vma.runs.checkpoint import Progress, is_at_its_end, read_progress
 from vma.runs.folder import Run
 from vma.runs.presets import PRESETS
@@ -112,6 +113,11 @@ class TrainedRun:
     def addresses(self) -> VMA | None:
         """The model, if it addresses its memory: p(a) and q(a|x)."""
         return self.model if isinstance(self.model, VMA) else None
+
+    @torch.no_grad()
+    def keyed(self, memory: Memory | None) -> AnyMemory:
+        """A raw memory with its keys, computed once for all that is asked of it; as it is for other models."""
+        return memory if memory is None or self.addresses is None else self.addresses.keyed(memory)
 
     def with_raw_memory(self, purpose: str) -> VMA:
         """The model, which must address a raw memory for that `purpose`, such as `classify`."""

@@ -8,12 +8,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vma.addressing import class_mass
+from vma.addressing import class_mass, uniform
 from vma.bounds import log_mean_exp
 from vma.errors import InputError, unknown_name
 from vma.fewshot.imagination import AT_ONCE
 from vma.memory import KeyedMemory
-from vma.model import VMA
+from vma.model import VMA, AnyMemory
 from vma.reads import Reads
 
 TARGETS = 8  # targets at a time
@@ -158,6 +158,25 @@ def log_likelihoods(
     return torch.cat(rows)
 
 
+@torch.no_grad()
+def class_log_likelihoods(
+    model: VMA,
+    memory: AnyMemory,
+    x: Float[Tensor, "batch *image"],
+    classes: int,
+    samples: int,
+    generator: torch.Generator | None = None,
+) -> Float[Tensor, "batch classes"]:
+    """log p(x,y|M) ≈ log Σ_{a of class y} p(a) p̂(x|m_a), for every class y; M must have labels."""
+    keyed = model.keyed(memory)
+    if keyed.memory.labels is None:
+        raise InputError("To classify by likelihood, give the memory labels.")
+    a = keyed.memory.addresses()
+    log_p = model.prior(keyed).log_probs[a] + log_likelihoods(model, keyed, x, samples, generator)
+    labels = keyed.memory.labels[a]
+    return torch.stack([log_p[:, labels == y].logsumexp(-1) for y in range(classes)], dim=1)
+
+
 def log_likelihoods_at(
     model: VMA,
     keyed: KeyedMemory,
@@ -170,7 +189,8 @@ def log_likelihoods_at(
     each = addresses.repeat_interleave(samples, dim=1)
     reads = Reads(each, torch.zeros_like(each, dtype=x.dtype))
     repeated = noise.repeat(tried, 1).expand(len(x), -1, -1)
-    terms = model.terms_at(x, keyed.memory, model.prior(keyed), model.posterior(x, keyed), reads, repeated)
+    anywhere = uniform(keyed.memory)  # p(x|m_a) is asked for, whatever p(a) and q(a|x)
+    terms = model.terms_at(x, keyed.memory, anywhere, anywhere, reads, repeated)
     log_w = terms.log_p_z + terms.log_p_x - terms.log_q_z
     return log_mean_exp(log_w.unflatten(1, (tried, samples)))
 

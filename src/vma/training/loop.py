@@ -1,10 +1,12 @@
 """The training loop: episode, bound, gradient, step; checkpoints so that nothing is lost."""
 
+import importlib
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import FrameType
 
@@ -14,7 +16,7 @@ from vma.addressing import class_mass
 from vma.build import build_model
 from vma.data.dataset import Dataset
 from vma.data.episodes import Episode
-from vma.errors import InputError
+from vma.errors import InputError, missing_extra
 from vma.files import write_atomically
 from vma.memory import Memory
 from vma.model import GenerativeModel, addressed
@@ -59,6 +61,8 @@ def train_run(
     keep_memory()
     with processes(device) as here:
         check_precision(settings, here)
+        if isinstance(data, Dataset):  # a resumed run must not go on with other images of the preset's name
+            settings = replace(settings, data=replace(settings.data, name=data.name))
         episodes = open_episodes(settings, data, here.rank, here.world)
         height, width = episodes.size
         model = replace(settings.model, height=height, width=width, channels=episodes.channels)
@@ -214,7 +218,7 @@ class Trainer:
 
     def draw(self) -> None:
         """Write pictures: learning curves, and samples beside the memory they were drawn from."""
-        if not self.here.is_first or not self.settings.picture_minutes:
+        if not self.here.is_first or not self.settings.picture_minutes or not can_plot():
             return
         from vma.plotting.grids import samples_png  # here, as matplotlib takes a second to import
         from vma.plotting.learning import learning_curves
@@ -225,6 +229,19 @@ class Trainer:
         write_atomically(self.run.folder / "samples.png", samples_png(drawn))
         if rows := self.run.metrics():
             write_atomically(self.run.folder / "curves.png", learning_curves(rows))
+
+
+@cache
+def can_plot() -> bool:
+    """Whether pictures can be drawn; where matplotlib is not installed, a sentence says so, once."""
+    try:
+        importlib.import_module("matplotlib")
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error)) is None:
+            raise
+        print(f"No pictures of the run are drawn. {missing}", flush=True)
+        return False
+    return True
 
 
 def validation(
