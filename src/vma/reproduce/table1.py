@@ -104,7 +104,7 @@ class Table1Results(TargetResults):
 
 
 def cells_of(options: TableOptions) -> list[Cell]:
-    """All cells; with one class both meanings of shots are the same, and are asked once."""
+    """All cells; with one class both meanings of shots are the same, and are measured once."""
     protocols: Sequence[Literal["disjoint", "with-replacement"]] = ("disjoint", "with-replacement")
     meanings: Sequence[Literal["per-class", "total"]] = ("per-class", "total")
     return [
