@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs/extending.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.S)
 PARTS, IN_PYTHON = BLOCKS[:5], BLOCKS[5:]
+USER = {name: value for name, value in os.environ.items() if name != "VMA_DATA"}  # who has no data
 SHELL = re.findall(r"^    (vma (?:.*\\\n)*.*)$", TEXT, re.M)
 
 
@@ -27,7 +28,7 @@ def outside(tmp_path: Path) -> dict[str, str]:
     assert points is not None
     names = points.group(1).replace('[project.entry-points."', "[").replace('"]', "]").replace('"', "")
     (about / "entry_points.txt").write_text(names)
-    return {**os.environ, "PYTHONPATH": str(site), "VMA_RUNS": str(tmp_path / "runs")}
+    return {**USER, "PYTHONPATH": str(site), "VMA_RUNS": str(tmp_path / "runs")}
 
 
 def run(arguments: list[str], folder: Path, environment: dict[str, str]) -> str:
@@ -47,7 +48,7 @@ def test_parts_are_short() -> None:
 def test_parts_are_used_in_python(tmp_path: Path) -> None:
     """The blocks of the document, one after the other; the run that they train can be loaded again."""
     script = "\n\n".join([*PARTS, *IN_PYTHON, 'assert model.config.family == "vectors"'])
-    environment = {**os.environ, "VMA_RUNS": str(tmp_path / "runs")}
+    environment = {**USER, "VMA_RUNS": str(tmp_path / "runs")}
     printed = run([sys.executable, "-W", "error", "-c", script], tmp_path, environment)
     assert "torch.Size([3, 1, 64])" in printed
 

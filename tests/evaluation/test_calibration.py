@@ -85,7 +85,7 @@ def rows_of(evaluation: Evaluation) -> list[CalibrationRow]:
 
 
 def without_time(row: CalibrationRow) -> CalibrationRow:
-    rules = {name: [replace(each, milliseconds=0) for each in said] for name, said in row.rules.items()}
+    rules = {name: [replace(each, milliseconds=0.0) for each in said] for name, said in row.rules.items()}
     return replace(row, rules=rules)
 
 

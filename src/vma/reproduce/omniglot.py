@@ -161,7 +161,7 @@ def classification_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
     tasks = scale.choose(tuple(PAPER_ACCURACY), ((2, 1), (3, 2)))
     both = {
         "by_address": ClassifyOptions(tasks, trials=scale.count(2000, tiny=4)),
-        "by_likelihood": ClassifyOptions(tasks, trials=scale.count(200), samples=scale.choose(10, 1)),
+        "by_likelihood": ClassifyOptions(tasks, trials=scale.count(200), samples=scale.choose(64, 1)),
     }
     return {form: planned("vma", classify, options) for form, options in both.items()}
 
