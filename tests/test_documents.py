@@ -51,6 +51,17 @@ def test_the_readme_states_what_the_quickstart_measured() -> None:
     assert f"{100 * found['accuracy']['value']:.1f} %" in text
 
 
+def test_the_readme_states_what_three_models_gave_alike() -> None:
+    rows = json.loads((ROOT / "results/fig5a-classes.json").read_text())["rows"]
+    found = {row["what"].split(",")[0]: row for row in rows if row["paper"][:4] in ("68.8", "73.4", "90.8")}
+    assert len(found) == 3
+    text = (ROOT / "README.md").read_text().replace("\n", " ")
+    for row in found.values():
+        assert f"{row['value']:.1f} ± {row['error']:.1f}" in text
+        assert (row["maps"], row["samples"], row["targets"]) == (32, 1000, 144)
+        assert row["updates"] in (10_000, 10_001)
+
+
 def test_the_documents_state_what_omniglot_gave() -> None:
     found = json.loads((ROOT / "results/omniglot-fewshot-4-fast-test.json").read_text())["models"][0]
     assert found["updates"] == 6000
