@@ -34,7 +34,7 @@ test: lint types browser
 
 # What the quickstart needs, without the tools of developers.
 $(VENV)/installed-quickstart: pyproject.toml constraints.txt
-	[ -e $(VENV)/installed ] || { $(PYTHON) -m venv $(VENV) && \
+	[ $(VENV)/installed -nt pyproject.toml ] || { $(PYTHON) -m venv $(VENV) && \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fast,plots]'; }
 	touch $@
 

@@ -1,6 +1,7 @@
 """p(a) and q(a|x): normalisation, sampling, divergences, permutations and masks."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from tests.helpers.oracles import (
     exact_log_marginal,
     small_mlp,
 )
-from vma import AddressDistribution, Memory, addressing, multi_sample_bound
+from vma import AddressDistribution, InputError, Memory, addressing, multi_sample_bound
 from vma.build import build_vma
 from vma.parts import SIMILARITIES
 from vma.reads import Reads, stratified, without_replacement
@@ -287,3 +288,19 @@ def test_sampled_images_have_the_model_probability() -> None:
     drawn = model.sample(memory, 60_000).images[:, 0]
     counts = torch.bincount((2 * drawn[:, 0] + drawn[:, 1]).long(), minlength=4)
     assert chi_square_p_value(counts, wanted) > LEVEL
+
+
+def test_keys_that_are_kept_are_used_where_nothing_learns_and_made_anew_where_something_does() -> None:
+    model = build_vma(small_mlp())
+    x, memory = episode(model.config, 2, 5)
+    kept = model.remember(memory.items)
+    torch.testing.assert_close(model.posterior(x, kept).log_probs, model.posterior(x, memory).log_probs)
+    model(x, kept, 4).loss.backward()
+    assert all(parameter.grad is not None for parameter in model.addressing.key.parameters())
+    with torch.no_grad():
+        assert model.keyed(kept).keys is kept.keys
+        doubled = model.keyed(replace(kept, keys=2 * kept.keys)).keys
+    assert torch.equal(doubled, 2 * kept.keys)
+    assert model.float().keyed(kept).keys.dtype == torch.float32
+    with pytest.raises(InputError, match="memory items have the shape"):
+        model.keyed(replace(kept, memory=Memory(torch.zeros(5, 3, 3))))

@@ -63,7 +63,8 @@ class BoundTerms:
         }
         masses = [each.log_mass + math.log(each.samples) - total for each in (self, other)]
         kl_z = None if self.kl_z is None or other.kl_z is None else torch.cat((self.kl_z, other.kl_z), 1)
-        return BoundTerms(**joined, log_mass=torch.cat(masses, 1), kl_z=kl_z, p_a=self.p_a, q_a=self.q_a)
+        return BoundTerms(**joined, log_mass=torch.cat(masses, 1), kl_z=kl_z, p_a=self.p_a, q_a=self.q_a,
+                          has_address=self.has_address)  # fmt: skip
 
     @property
     def samples(self) -> int:

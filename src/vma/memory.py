@@ -110,7 +110,8 @@ class Memory:
 class KeyedMemory:
     """M with k_a = h(m_a) of every item: what depends on the items alone, computed once and carried along.
 
-    Every method of a model that reads takes one in place of a `Memory`; `VMA.keyed` makes it.
+    Every method of a model that reads takes one in place of a raw `Memory`; `VMA.keyed` makes it. The keys are
+    those of the weights that made them.
 
     >>> model = vma.build_vma(vma.paper_mlp())
     >>> keyed = model.keyed(vma.Memory.of(torch.zeros(3, 28, 28)))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vma.addressing import AddressDistribution, Addressing
 from vma.bounds import BoundTerms, multi_sample_bound
-from vma.checks import as_targets, as_tensor, check_samples
+from vma.checks import as_targets, as_tensor, check_samples, check_shape
 from vma.chunks import in_chunks
 from vma.config import ModelConfig
 from vma.errors import InputError
@@ -184,7 +184,8 @@ class GenerativeModel(nn.Module, ABC):
         generator: torch.Generator | None = None,
     ) -> Samples:
         """a ~ p(a), z ~ p(z|m_a), x ~ p(x|m_a,z); with `addresses` given, one sample from each of them."""
-        check_samples(samples, 1, "Sampling")
+        if addresses is None:
+            check_samples(samples, 1, "Sampling")
         a, maps = self.decoded_draws(memory, samples, addresses, generator)
         uniforms = maps.new_empty((len(maps), *self.image_shape)).uniform_(generator=generator)
         drawn = self.likelihood.draw(maps, uniforms)
@@ -234,10 +235,19 @@ class VMA(GenerativeModel):
         return choose_memory(memory, self.learned_memory, self.networks.item_shape, next(self.parameters()))
 
     def keyed(self, memory: AnyMemory = None) -> KeyedMemory:
-        """The memory to use, with its keys; those of a `KeyedMemory` are not computed again."""
-        if isinstance(memory, KeyedMemory) and self.learned_memory is None:
-            return memory
-        return self.addressing.keyed(self.memory(memory))
+        """The memory to use, with its keys; those of a `KeyedMemory` are not computed again.
+
+        While the key network learns they are: keys of earlier weights would have no gradient, or an old one.
+        """
+        if not isinstance(memory, KeyedMemory) or self.learned_memory is not None:
+            return self.addressing.keyed(self.memory(memory))
+        like = next(self.parameters())
+        check_shape("memory items", memory.items, self.networks.item_shape)
+        raw = memory.memory.to(like)
+        learns = torch.is_grad_enabled() and any(
+            each.requires_grad for each in self.addressing.key.parameters()
+        )
+        return self.addressing.keyed(raw) if learns else KeyedMemory(raw, memory.keys.to(like))
 
     @torch.no_grad()
     def remember(self, items: Float[Tensor, "memory *image"]) -> KeyedMemory:
@@ -270,6 +280,8 @@ class VMA(GenerativeModel):
         """The terms of the bound at `samples` reads per target, drawn from q(a,z|x)."""
         check_samples(samples, 1, "A bound")
         check_sampling(sampling)
+        if sampling == "adaptive" and hold_q_z:
+            raise InputError("Adaptive reads are for evaluation: train with another sampling.")
         x, keyed = self.targets(x), self.keyed(memory)
         memory = keyed.memory
         p_a = self.addressing.prior(keyed)

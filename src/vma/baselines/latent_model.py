@@ -78,10 +78,13 @@ class LatentModel(GenerativeModel, Generic[Condition]):
     ) -> BoundTerms:
         """The terms of the bound at `samples` draws from q(z|x,M) per target."""
         check_samples(samples, 1, "A bound")
-        if sampling != "independent" or seen is not None:
+        if sampling != "independent":
             raise InputError(
-                f"This model has no addresses: sampling must be 'independent', not {sampling!r}, and what q(a|x) "
-                "is to see must be left out."
+                f"This model has no addresses: sampling must be 'independent', not {sampling!r}."
+            )
+        if seen is not None:
+            raise InputError(
+                "This model has no addresses, so there is no q(a|x) to see anything: leave it out."
             )
         x = self.targets(x)
         condition = self.condition_of(x, memory)

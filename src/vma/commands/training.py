@@ -1,6 +1,7 @@
 """`vma train`, `vma presets` and `vma runs`."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -86,20 +87,22 @@ def given(option: str, arguments: Sequence[str]) -> bool:
     return any(each == option or each.startswith(f"{option}=") for each in arguments)
 
 
-def start(options: Start) -> Run:
-    """Start a run."""
+def start(options: Start) -> None:
+    """Start a run; one that is interrupted has been saved, and has said so."""
     from vma.training.api import train
 
-    return train(options.settings, options.data, folder=options.folder, device=options.device)
+    with suppress(KeyboardInterrupt):
+        train(options.settings, options.data, folder=options.folder, device=options.device)
 
 
-def resume(options: Resume) -> Run:
+def resume(options: Resume) -> None:
     """Go on with a run."""
     from vma.training.api import resume
 
-    return resume(
-        options.run, options.data, updates=options.updates, minutes=options.minutes, device=options.device
-    )
+    with suppress(KeyboardInterrupt):
+        resume(
+            options.run, options.data, updates=options.updates, minutes=options.minutes, device=options.device
+        )
 
 
 @dataclass(frozen=True)
@@ -135,14 +138,15 @@ def sleep_command(arguments: Sequence[str]) -> None:
     give_sleep(tyro.cli(SleepOptions, args=arguments, prog="vma sleep"))
 
 
-def give_sleep(options: SleepOptions) -> Run:
+def give_sleep(options: SleepOptions) -> None:
     """Let a run sleep."""
     from vma.training.api import sleep
 
-    return sleep(
-        options.run, options.data, updates=options.updates, minutes=options.minutes, settings=options.sleep,
-        warps=options.warps, threads=options.threads, device=options.device,
-    )  # fmt: skip
+    with suppress(KeyboardInterrupt):
+        sleep(
+            options.run, options.data, updates=options.updates, minutes=options.minutes, settings=options.sleep,
+            warps=options.warps, threads=options.threads, device=options.device,
+        )  # fmt: skip
 
 
 def presets_command() -> None:

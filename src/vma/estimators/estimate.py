@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vma.bounds import BoundTerms
+from vma.errors import unknown_name
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,10 @@ class Estimator:
     estimate: Callable[[BoundTerms], Estimate]
     sampling: str = "independent"
     objective: Literal["multi-sample", "elbo"] = "multi-sample"
-    unbiased: bool = True
+    unbiased: bool = False
     least_samples: int = 2
     summary: str = ""
+
+    def __post_init__(self) -> None:
+        if self.objective not in ("multi-sample", "elbo"):
+            raise unknown_name("objective", self.objective, ("multi-sample", "elbo"))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from vma.data import Dataset, dataset_of
 from vma.errors import InputError, unknown_name
@@ -53,8 +54,7 @@ def train(
         changes.setdefault("updates", NEVER)  # the minutes end the run
     chosen = with_changes(find_preset(settings) if isinstance(settings, str) else settings, changes)
     run = Run(Path(folder) if folder else fresh_folder(chosen.preset))
-    train_run(chosen, run, data=as_data(data, labels), device=device, quiet=quiet)
-    return run
+    return ended(train_run(chosen, run, data=as_data(data, labels), device=device, quiet=quiet), run)
 
 
 def resume(
@@ -92,8 +92,8 @@ def resume(
         updates=settings.updates if updates is None else updates,
         minutes=settings.minutes if minutes is None else minutes,
     )
-    train_run(longer, run, data=as_data(data, labels), device=device, resume=True, quiet=quiet)
-    return run
+    given = as_data(data, labels)
+    return ended(train_run(longer, run, data=given, device=device, resume=True, quiet=quiet), run)
 
 
 def sleep(
@@ -132,17 +132,24 @@ def sleep(
     asleep = with_sleep(run.settings(), awake_progress(run), updates, minutes, settings)
     asleep = replace(asleep, warps=warps, threads=asleep.threads if threads is None else threads)
     given = as_data(data, labels)
-    train_run(asleep, run, data=given, device=device, resume=True, sleep_anew=True, quiet=quiet)
+    done = train_run(asleep, run, data=given, device=device, resume=True, sleep_anew=True, quiet=quiet)
+    return ended(done, run)
+
+
+def ended(done: bool, run: Run) -> Run:
+    """The run, which came to its end; one that was interrupted has been saved, and the interruption goes on."""
+    if not done:
+        raise KeyboardInterrupt
     return run
 
 
 def as_data(data: Data, labels: Any) -> Dataset | Path | None:
     """What training reads: a dataset as it is or made of arrays, or the folder of a dataset's files."""
-    if data is None or isinstance(data, Dataset):
+    if data is None or isinstance(data, Dataset | str | Path):
         if labels is not None:
             raise InputError("Labels belong to arrays of images: leave them out, or give the arrays.")
-        return data
-    return Path(data) if isinstance(data, str | Path) else dataset_of(data, labels)
+        return Path(data) if isinstance(data, str) else data
+    return dataset_of(data, labels)
 
 
 def find_preset(name: str) -> TrainSettings:
@@ -156,13 +163,15 @@ def with_changes(settings: TrainSettings, changes: Mapping[str, Any]) -> TrainSe
     """The settings with some values changed, by dotted names such as `model.maps`; what is unknown is refused."""
     values = msgspec.to_builtins(settings)
     for name, value in changes.items():
+        if isinstance(value, Mapping):
+            raise InputError(f"Change single settings, such as '{name}.NAME', not all of {name!r} at once.")
         *groups, last = name.replace("-", "_").split(".")
         place = values
         for group in groups:
             place = place.setdefault(group, {})
             if not isinstance(place, dict):
                 raise InputError(f"The setting {group!r} has no parts, so {name!r} names none.")
-        place[last] = value
+        place[last] = value.item() if isinstance(value, np.generic) else value
     return settings_from(values)
 
 

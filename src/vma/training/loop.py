@@ -2,6 +2,7 @@
 
 import importlib
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -218,7 +219,11 @@ class Trainer:
 
     def draw(self) -> None:
         """Write pictures: learning curves, and samples beside the memory they were drawn from."""
-        if not self.here.is_first or not self.settings.picture_minutes or not can_plot():
+        if (
+            not self.here.is_first
+            or not self.settings.picture_minutes
+            or not can_plot(isinstance(self.view, SilentView))
+        ):
             return
         from vma.plotting.grids import samples_png  # here, as matplotlib takes a second to import
         from vma.plotting.learning import learning_curves
@@ -232,14 +237,15 @@ class Trainer:
 
 
 @cache
-def can_plot() -> bool:
+def can_plot(quiet: bool) -> bool:
     """Whether pictures can be drawn; where matplotlib is not installed, a sentence says so, once."""
     try:
         importlib.import_module("matplotlib")
     except ModuleNotFoundError as error:
         if (missing := missing_extra(error)) is None:
             raise
-        print(f"No pictures of the run are drawn. {missing}", flush=True)
+        if not quiet:
+            print(f"No pictures of the run are drawn. {missing}", flush=True)
         return False
     return True
 
@@ -253,7 +259,7 @@ def validation(
     source = generator(settings.seed, number, 1 << 30, device)
     row = {"valid_nll": -float(model.bound(x, memory, settings.samples, generator=source).mean())}
     if model.has_addresses and isinstance(memory, Memory) and memory.labels is not None:
-        q_a = addressed(model, "be looked up in").posterior(x, memory)
+        q_a = addressed(model, "say where it looks").posterior(x, memory)
         mass = class_mass(q_a.log_probs.exp(), memory.labels)
         found = mass.argmax(1).cpu() == torch.from_numpy(episode.target_labels)
         row["valid_class_found"] = float(found.float().mean())
@@ -299,6 +305,9 @@ def check_precision(settings: TrainSettings, here: Processes) -> None:
 def interruptions() -> Iterator[list[int]]:
     """A list that is filled by Ctrl-C or a termination signal; a second one ends the process as usual."""
     caught: list[int] = []
+    if threading.current_thread() is not threading.main_thread():  # only the main thread is told of signals
+        yield caught
+        return
 
     def remember(number: int, frame: FrameType | None) -> None:
         caught.append(number)

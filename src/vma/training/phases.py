@@ -132,7 +132,7 @@ class Awake(Phase):
 
 def hold_addresses(model: GenerativeModel) -> None:
     """∇ ← 0 for q(a|x) and p(a): in this update nothing moves them but a weight decay, if there is one."""
-    for parameter in addressed(model, "wait for its addresses").addressing.parameters():
+    for parameter in addressed(model, "hold them").addressing.parameters():
         if parameter.grad is not None:
             parameter.grad.zero_()
 

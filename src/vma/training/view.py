@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console, Group
@@ -184,5 +185,11 @@ def with_tensorboard(view: View, run: Run) -> View:
     except ModuleNotFoundError as error:
         if (missing := missing_extra(error)) is None:
             raise
-        print(f"No file for TensorBoard is written. {missing}", flush=True)
+        say_once(f"No file for TensorBoard is written. {missing}")
         return view
+
+
+@cache
+def say_once(sentence: str) -> None:
+    """Print a sentence, the first time that it is to be said."""
+    print(sentence, flush=True)
