@@ -73,10 +73,11 @@ class GrowingMemories:
         own = int((positions < len(self.order)).sum())
         images = self.images[positions % len(self.order)]
         x, items = images[:own, : self.targets], images[:, self.targets : self.targets + shots]
-        memory = Memory(self._pixels(items), repeated(classes, shots)) if shots else None
-        return ClassBlock(self._pixels(x), repeated(own, self.targets), memory)
+        memory = Memory(self.pixels(items), repeated(classes, shots)) if shots else None
+        return ClassBlock(self.pixels(x), repeated(own, self.targets), memory)
 
-    def _pixels(self, indices: Int[np.ndarray, "classes each"]) -> Tensor:
+    def pixels(self, indices: Int[np.ndarray, "classes each"]) -> Tensor:
+        """The images, in [0, 1]."""
         return torch.from_numpy(self.dataset.images[indices.flatten()]).float().div_(255)
 
 

@@ -103,14 +103,14 @@ class OpenRuns:
         command: str = "",
     ) -> None:
         self.runs, self.data, self.device, self.command = dict(runs), data, device, command
-        self._opened: dict[tuple[str, str], TrainedRun] = {}
+        self.opened: dict[tuple[str, str], TrainedRun] = {}
 
     def trained(self, key: str, part: str = "test") -> TrainedRun:
         """The model of a run with a part of its data."""
-        if (key, part) not in self._opened:
+        if (key, part) not in self.opened:
             opened = open_run(self.runs[key], data=self.data, part=part, device=self.device)
-            self._opened[key, part] = opened
-        return self._opened[key, part]
+            self.opened[key, part] = opened
+        return self.opened[key, part]
 
 
 @dataclass(frozen=True)
