@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from types import FrameType
 
@@ -28,7 +27,7 @@ from vma.runs.settings import TrainSettings
 from vma.storage import save_model
 from vma.training.episodes import RunEpisodes, for_model, generator, open_episodes
 from vma.training.phases import Asleep, Awake, NotFinite, Phase
-from vma.training.view import SilentView, View, make_view
+from vma.training.view import SilentView, View, make_view, say_once
 
 VALIDATION_EPISODES = 8
 ROUNDING = 1e-9  # of a share of the run
@@ -236,7 +235,6 @@ class Trainer:
             write_atomically(self.run.folder / "curves.png", learning_curves(rows))
 
 
-@cache
 def can_plot(quiet: bool) -> bool:
     """Whether pictures can be drawn; where matplotlib is not installed, a sentence says so, once."""
     try:
@@ -245,7 +243,7 @@ def can_plot(quiet: bool) -> bool:
         if (missing := missing_extra(error)) is None:
             raise
         if not quiet:
-            print(f"No pictures of the run are drawn. {missing}", flush=True)
+            say_once(f"No pictures of the run are drawn. {missing}")
         return False
     return True
 
