@@ -33,6 +33,7 @@ CORE = (
 ROOM_OF = {
     **dict.fromkeys(CORE, "core"),
     "dreams": "model",
+    "generative_model": "model",
     "storage": "build",
     "__init__": "package",
     "__main__": "cli",

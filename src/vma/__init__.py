@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from vma.errors import InputError
     from vma.estimators import ESTIMATORS, Estimate, Estimator, estimate
     from vma.fewshot import load
+    from vma.generative_model import GenerativeModel, Samples
     from vma.memory import KeyedMemory, Memory
-    from vma.model import VMA, GenerativeModel, Samples
+    from vma.model import VMA
     from vma.storage import load_model, save_model
     from vma.training.api import resume, sleep, train
 
@@ -70,7 +71,8 @@ HOMES = {
     "vma.errors": ("InputError",),
     "vma.estimators": ("ESTIMATORS", "Estimate", "Estimator", "estimate"),
     "vma.memory": ("KeyedMemory", "Memory"),
-    "vma.model": ("VMA", "GenerativeModel", "Samples"),
+    "vma.generative_model": ("GenerativeModel", "Samples"),
+    "vma.model": ("VMA",),
     "vma.storage": ("load_model", "save_model"),
     "vma.fewshot": ("load",),
     "vma.training.api": ("resume", "sleep", "train"),

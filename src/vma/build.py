@@ -2,9 +2,10 @@
 
 from vma.addressing import Addressing
 from vma.config import ModelConfig
+from vma.generative_model import GenerativeModel
 from vma.likelihoods import Likelihood, build_likelihood
 from vma.memory import LearnedMemory
-from vma.model import VMA, GenerativeModel
+from vma.model import VMA
 from vma.networks import Networks, build_networks
 from vma.parts import MODELS, SIMILARITIES
 

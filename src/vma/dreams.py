@@ -7,8 +7,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vma.addressing import AddressDistribution
+from vma.generative_model import AnyMemory
 from vma.memory import Memory
-from vma.model import VMA, AnyMemory
+from vma.model import VMA
 from vma.warps import Look
 
 

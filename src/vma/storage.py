@@ -11,7 +11,7 @@ from vma.build import build_model
 from vma.config import ModelConfig, config_from, config_of_file
 from vma.errors import InputError
 from vma.files import write_atomically
-from vma.model import GenerativeModel
+from vma.generative_model import GenerativeModel
 
 FORMAT = "vma-model"
 VERSION = 1

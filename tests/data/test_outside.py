@@ -87,6 +87,19 @@ def test_a_run_is_trained_and_evaluated_on_it(
     assert len(list((run / "evaluations").glob("nll-*.json"))) == 1
 
 
+def test_a_broken_package_does_not_hide_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.syspath_prepend(tmp_path)
+    install(tmp_path, "vma_torn", "raise OSError('torn')", "[vma.datasets]\ntorn = vma_torn:entry\n")
+    cli.run(["data", "list"])
+    listed = capsys.readouterr().out
+    assert "omniglot28-stand-in" in listed
+    (line,) = [line for line in listed.splitlines() if line.split()[:2] == ["torn", "broken"]]
+    assert "vma_torn" in line
+
+
 def made(part: str) -> Dataset:
     return make_dataset([5, 5])
 

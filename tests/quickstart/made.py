@@ -8,7 +8,7 @@ import vma
 from vma.data.dataset import Dataset
 from vma.evaluation import TrainedRun
 from vma.evaluation.statistics import Mean, Share
-from vma.model import GenerativeModel
+from vma.generative_model import GenerativeModel
 from vma.quickstart.measure import Findings, Training
 from vma.runs.settings import TrainSettings
 

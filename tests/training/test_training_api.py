@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 import vma
 from tests.helpers.small_runs import small
 from vma.data import dataset_of
+from vma.evaluation import NllOptions, nll, open_run
 from vma.runs.checkpoint import latest_progress
 from vma.runs.settings import NEVER, SleepSettings
 from vma.training.api import with_changes
@@ -45,6 +46,33 @@ def test_a_run_goes_on_and_sleeps(tmp_path: Path) -> None:
     )
     assert latest_progress(asleep).asleep_since == 5
     assert latest_progress(asleep).update == 7
+
+
+@pytest.mark.parametrize("other", [(1 - IMAGES, LABELS), (IMAGES, LABELS[::-1])], ids=["images", "labels"])
+def test_a_run_does_not_go_on_with_other_data(tmp_path: Path, other: tuple[np.ndarray, list[str]]) -> None:
+    run = vma.train("glyphs-fewshot", IMAGES, LABELS, changes=CHANGES, folder=tmp_path / "run", quiet=True)
+    before = run.settings_file.read_bytes()
+    with pytest.raises(vma.InputError, match="trained on other images or labels"):
+        vma.resume(run.folder, *other, updates=5, quiet=True)
+    assert run.settings_file.read_bytes() == before
+
+
+def test_a_refused_resume_leaves_the_run_as_it_was(tmp_path: Path) -> None:
+    run = vma.train("glyphs-fewshot", IMAGES, LABELS, changes=CHANGES, folder=tmp_path / "run", quiet=True)
+    before = run.settings_file.read_bytes()
+    run.checkpoint_file.write_bytes(b"damaged")
+    with pytest.raises(vma.InputError):
+        vma.resume(run.folder, IMAGES, LABELS, updates=5, quiet=True)
+    assert run.settings_file.read_bytes() == before
+
+
+def test_a_run_on_arrays_is_evaluated_on_a_dataset_of_ones_own(tmp_path: Path) -> None:
+    run = vma.train("glyphs-fewshot", IMAGES, LABELS, changes=CHANGES, folder=tmp_path / "run", quiet=True)
+    with pytest.raises(vma.InputError, match=r"open_run\(run, data=DATASET\)"):
+        open_run(run)
+    trained = open_run(run, data=dataset_of(1 - IMAGES, LABELS, name="mine"))
+    assert trained.about.data.name == "mine"
+    assert nll(trained, NllOptions(episodes=1, samples=2)).results().nll.value > 0
 
 
 def test_minutes_alone_end_a_run() -> None:

@@ -12,10 +12,10 @@ from vma.baselines.matching import Controller, Entries, query_network
 from vma.baselines.networks import decoder, features
 from vma.config import ModelConfig
 from vma.errors import InputError
+from vma.generative_model import AnyMemory
 from vma.latents import DiagonalGaussian
 from vma.likelihoods import build_likelihood
 from vma.memory import Memory, PrecedingImages, choose_memory
-from vma.model import AnyMemory
 from vma.networks.mlp import HEAD_SCALE, perceptron
 from vma.parts import SIMILARITIES
 

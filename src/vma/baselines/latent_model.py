@@ -13,10 +13,10 @@ from vma.checks import check_samples
 from vma.chunks import in_chunks
 from vma.config import ModelConfig
 from vma.errors import InputError
+from vma.generative_model import AnyMemory, GenerativeModel
 from vma.latents import DiagonalGaussian
 from vma.likelihoods import blind_targets
 from vma.memory import KeyedMemory, Memory, PrecedingImages
-from vma.model import AnyMemory, GenerativeModel
 from vma.warps import Look
 
 Condition = TypeVar("Condition")

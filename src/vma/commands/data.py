@@ -24,12 +24,21 @@ def list_datasets(data: Path | None = None) -> None:
         data: Folder to look into first; else VMA_DATA.
     """
     table = Table("dataset", "state", "size", "what it is", box=None, header_style="bold")
-    for name, entry in DATASETS.items():
-        table.add_row(name, *state(entry, data), entry.summary)
+    for name in DATASETS:
+        table.add_row(name, *described(name, data))
     console = Console()
     console.print(table)
     looked = ", then ".join(str(folder) for folder in search_folders(data))
     console.print(f"\nFiles are looked for in {looked}.", soft_wrap=True)
+
+
+def described(name: str, data: Path | None) -> tuple[str, str, str]:
+    """State, size and summary of a dataset; of one whose package is broken, what is wrong with it."""
+    try:
+        entry = DATASETS[name]
+    except InputError as error:
+        return "broken", "–", str(error)
+    return *state(entry, data), entry.summary
 
 
 def state(entry: Entry, data: Path | None) -> tuple[str, str]:

@@ -21,8 +21,9 @@ from vma.evaluation.likelihood import (
 )
 from vma.evaluation.resumable import Evaluation, TargetResults
 from vma.evaluation.trained_run import TrainedRun
+from vma.generative_model import AnyMemory
 from vma.memory import Memory
-from vma.model import VMA, AnyMemory
+from vma.model import VMA
 
 # Part of what an evaluation is about: answers with errors of another kind are not taken for it.
 BY_CLASS = {"errors": "targets of a class and episode are one group"}

@@ -14,7 +14,7 @@ from vma.chunks import slices
 from vma.errors import unknown_name
 from vma.evaluation.json_values import plain
 from vma.evaluation.statistics import Mean, mean_of
-from vma.model import AnyMemory, GenerativeModel
+from vma.generative_model import AnyMemory, GenerativeModel
 
 CHUNK = 256  # rows that a network sees at a time
 READS = 200_000  # reads whose z are held at a time

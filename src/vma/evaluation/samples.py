@@ -9,7 +9,8 @@ from vma.evaluation.growing_memories import GrowingMemories
 from vma.evaluation.json_values import PackedImages, pack, plain
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.trained_run import TrainedRun
-from vma.model import VMA, Samples
+from vma.generative_model import Samples
+from vma.model import VMA
 
 
 @dataclass(frozen=True)

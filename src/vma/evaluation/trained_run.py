@@ -11,8 +11,9 @@ import torch
 from vma.data import load_dataset
 from vma.data.dataset import Dataset
 from vma.errors import InputError
+from vma.generative_model import AnyMemory, GenerativeModel
 from vma.memory import Memory
-from vma.model import VMA, AnyMemory, GenerativeModel
+from vma.model import VMA
 from vma.runs.checkpoint import Progress, is_at_its_end, read_progress
 from vma.runs.folder import Run
 from vma.runs.presets import PRESETS
@@ -134,19 +135,29 @@ class TrainedRun:
 
 
 def open_run(
-    run: Run, *, data: Path | None = None, part: str = "test", device: torch.device | str = "cpu"
+    run: Run, *, data: Dataset | Path | None = None, part: str = "test", device: torch.device | str = "cpu"
 ) -> TrainedRun:
-    """The model of `run` and the `part` of its dataset."""
+    """The model of `run` and the `part` of its dataset; or a `Dataset` of your own, as it is."""
     settings = run.settings()
     model = load_model(run.model_file).to(device).eval()
-    chosen = settings.data
-    dataset = load_dataset(
-        chosen.name, part, size=chosen.size, split=chosen.split, data=data, folder=chosen.folder
-    )
-    if chosen.stochastic_binarization:
+    dataset = data if isinstance(data, Dataset) else load_part_of(run, settings, data, part)
+    if settings.data.stochastic_binarization:
         dataset = dataset.binarized(BINARIZATION_SEED)
     about = About(describe_model(run, settings), describe_data(dataset, part))
     return TrainedRun(model, dataset, settings, about)
+
+
+def load_part_of(run: Run, settings: TrainSettings, data: Path | None, part: str) -> Dataset:
+    """A part of the dataset that a run was trained on, where it has a name to be loaded by."""
+    if run.content():
+        raise InputError(
+            f"The run {run.folder} was trained on images given from Python: evaluate it from there too, with "
+            "vma.evaluation.open_run(run, data=DATASET)."
+        )
+    chosen = settings.data
+    return load_dataset(
+        chosen.name, part, size=chosen.size, split=chosen.split, data=data, folder=chosen.folder
+    )
 
 
 def describe_model(run: Run, settings: TrainSettings) -> ModelDescription:

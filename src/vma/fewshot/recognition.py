@@ -12,8 +12,9 @@ from vma.addressing import class_mass, uniform
 from vma.bounds import log_mean_exp
 from vma.errors import InputError, unknown_name
 from vma.fewshot.imagination import AT_ONCE
+from vma.generative_model import AnyMemory
 from vma.memory import KeyedMemory
-from vma.model import VMA, AnyMemory
+from vma.model import VMA
 from vma.reads import Reads
 
 TARGETS = 8  # targets at a time

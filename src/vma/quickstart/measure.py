@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from vma.evaluation import ClassifyOptions, NllOptions, TrainedRun, classify, comparison
 from vma.evaluation.statistics import Mean, Share
-from vma.model import GenerativeModel
+from vma.generative_model import GenerativeModel
 
 CLASSES, TARGETS, SHOTS = 8, 4, 4  # of an episode, as in training
 WAYS = 5

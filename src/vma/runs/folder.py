@@ -55,15 +55,33 @@ class Run:
         """The model for use: averaged weights, if there is an average; the awake one until a sleep is complete."""
         return self.folder / "model.safetensors"
 
-    def create(self, settings: TrainSettings) -> None:
-        """Write run.json; a folder that already holds a run is left alone."""
+    def create(self, settings: TrainSettings, content: str = "") -> None:
+        """Write run.json; a folder that already holds a run is left alone.
+
+        Args:
+            settings: The settings of the run.
+            content: The hash of images that were given from Python; empty for a dataset that has a name.
+        """
         if self.settings_file.exists():
             raise InputError(
                 f"{self.folder} already holds a run: continue it with 'vma train --resume {self.folder}', "
                 "or choose another --folder."
             )
-        record = {"version": VERSION, "settings": msgspec.to_builtins(settings), **circumstances()}
+        given = {"content": content} if content else {}
+        record = {"version": VERSION, "settings": msgspec.to_builtins(settings), **given, **circumstances()}
         write_atomically(self.settings_file, json.dumps(record, indent=1).encode())
+
+    def content(self) -> str:
+        """The hash of the images that the run was given from Python; empty where it was given none."""
+        return str(self.record().get("content", ""))
+
+    def check_content(self, content: str) -> None:
+        """Refuse to go on with other images than before."""
+        if content and self.content() not in ("", content):
+            raise InputError(
+                f"The run {self.folder} was trained on other images or labels: give it the same as before, or "
+                "start another run."
+            )
 
     def keep_settings(self, settings: TrainSettings) -> None:
         """Write down that the run goes on with these settings; what it had before stays in its history."""

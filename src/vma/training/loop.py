@@ -18,8 +18,9 @@ from vma.data.dataset import Dataset
 from vma.data.episodes import Episode
 from vma.errors import InputError, missing_extra
 from vma.files import write_atomically
+from vma.generative_model import GenerativeModel
 from vma.memory import Memory
-from vma.model import GenerativeModel, addressed
+from vma.model import addressed
 from vma.runs.checkpoint import Progress, describe, is_at_its_end, load_checkpoint, save_checkpoint
 from vma.runs.folder import Run
 from vma.runs.processes import Processes, keep_memory, processes
@@ -61,8 +62,12 @@ def train_run(
     keep_memory()
     with processes(device) as here:
         check_precision(settings, here)
+        content = ""
         if isinstance(data, Dataset):  # a resumed run must not go on with other images of the preset's name
             settings = replace(settings, data=replace(settings.data, name=data.name))
+            content = data.content_hash()
+        if resume:
+            run.check_content(content)
         episodes = open_episodes(settings, data, here.rank, here.world)
         height, width = episodes.size
         model = replace(settings.model, height=height, width=width, channels=episodes.channels)
@@ -70,7 +75,8 @@ def train_run(
         if not here.is_first:
             return Trainer(settings, run, episodes, here, SilentView()).fit(resume, sleep_anew)
         with run.lock():
-            run.keep_settings(settings) if resume else run.create(settings)
+            if not resume:
+                run.create(settings, content)
             with make_view(settings, run, quiet) as view:
                 return Trainer(settings, run, episodes, here, view).fit(resume, sleep_anew)
 
@@ -126,6 +132,7 @@ class Trainer:
                 "resumes from: put the run on a folder that all machines share."
             )
         if self.here.is_first:
+            self.run.keep_settings(self.settings)  # only now: a refused run is left as it was
             self.run.keep_metrics_until(self.update)
             if sleep_anew:
                 self.run.sleep_file.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from vma.model import GenerativeModel
+from vma.generative_model import GenerativeModel
 from vma.networks.features import Head
 from vma.runs.settings import OptimiserSettings
 from vma.training.muon import Muon

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from vma.build import build_vma
 from vma.dreams import DreamRecognition, Dreams, dream, recognise_dreams
 from vma.estimators import Estimate
-from vma.model import VMA, AnyMemory, GenerativeModel, addressed
+from vma.generative_model import AnyMemory, GenerativeModel
+from vma.model import VMA, addressed
 from vma.runs.processes import Processes
 from vma.runs.settings import OptimiserSettings, TrainSettings
 from vma.training.episodes import RunEpisodes, for_model, generator

@@ -5,8 +5,8 @@ import torch
 from jaxtyping import Float
 
 from vma.data.episodes import Episode
+from vma.generative_model import GenerativeModel, Samples
 from vma.memory import Memory
-from vma.model import GenerativeModel, Samples
 from vma.plotting.grids import SampleRows
 from vma.training.episodes import for_model
 
