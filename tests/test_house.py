@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parent.parent / "src/vma"
 # From the ground up; rooms of one floor know nothing of each other.
 FLOORS = (
     ("errors",),
-    ("files", "registry", "plotting"),
+    ("files", "registry", "plotting", "pretrained"),
     ("parts",),
     ("core",),
     ("estimators", "kernels"),

@@ -19,7 +19,7 @@ class Command:
     Attributes:
         target: Where its function lives, as `module:function`.
         summary: One line on what it does.
-        parses: Whether the function takes the arguments as they are, and parses them itself.
+        parses: Whether the function takes the raw arguments and parses them itself.
     """
 
     target: str
@@ -62,6 +62,7 @@ COMMANDS: dict[str, Command] = {
     "score": Command("vma.commands.fewshot:score", "log p(x|M) of images, and which of them are novel"),
     "explain": Command("vma.commands.fewshot:explain", "where the model looks for an image"),
     "serve": Command("vma.commands.serve:serve", "a local page to draw, remember, imagine and recognise"),
+    "models": Command("vma.commands.fewshot:models", "the trained models in the box, and their cards"),
     "export": Command("vma.commands.fewshot:export", "write a run's model to one file"),
     "info": Command(
         "vma.commands.fewshot:info", "describe a saved model: its configuration, size and memory"
@@ -89,7 +90,7 @@ def usage(commands: dict[str, Command], program: str = "vma") -> str:
 
 
 def run(arguments: Sequence[str], commands: dict[str, Command] = COMMANDS, program: str = "vma") -> None:
-    """Find the longest command that `arguments` begin with and call it with the rest."""
+    """Find the longest command that `arguments` start with, and call it with the rest."""
     for words in (2, 1):
         name = " ".join(arguments[:words])
         if name in commands:
@@ -109,7 +110,7 @@ def run(arguments: Sequence[str], commands: dict[str, Command] = COMMANDS, progr
 
 
 def fail(error: InputError, program: str) -> NoReturn:
-    """Say what is wrong, and end with exit code 2."""
+    """Print what is wrong, and exit with code 2."""
     print(f"{program}: {error}", file=sys.stderr)
     sys.exit(2)
 
@@ -130,7 +131,7 @@ def main(commands: dict[str, Command] = COMMANDS, program: str = "vma") -> None:
             if (missing := missing_extra(error)) is None:
                 raise
             fail(missing, program)
-        except BrokenPipeError:  # `vma ... | head`: nobody reads on, and all files are written
+        except BrokenPipeError:  # `vma ... | head`: the reader has stopped, and all files are already written
             sys.stderr.close()
         except KeyboardInterrupt:
             print(f"{program}: interrupted.", file=sys.stderr)

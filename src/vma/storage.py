@@ -12,10 +12,11 @@ from vma.config import ModelConfig, config_from, config_of_file
 from vma.errors import InputError
 from vma.files import write_atomically
 from vma.generative_model import GenerativeModel
+from vma.pretrained import pretrained_names, weights_of
 
 FORMAT = "vma-model"
 VERSION = 1
-IN_RUN = "model.safetensors"  # a run's folder holds its model under this name
+IN_RUN = "model.safetensors"  # name of the model's file in a run's folder
 
 
 def save_model(model: GenerativeModel, path: str | Path) -> None:
@@ -33,7 +34,7 @@ def save_model(model: GenerativeModel, path: str | Path) -> None:
 
 
 def load_model(path: str | Path) -> GenerativeModel:
-    """The model in `path`, exactly as it was saved, with its weights' type.
+    """The model in `path`, exactly as it was saved, including the type of its weights.
 
     >>> vma.save_model(vma.build_vma(vma.paper_mlp()), "digits.safetensors")
     >>> vma.load_model("digits.safetensors").config.latent
@@ -76,7 +77,9 @@ def read_config(path: Path, header: dict[str, str]) -> ModelConfig:
 
 
 def model_file(path: Path) -> Path:
-    """The model's file: `path` itself, or the one in a run's folder, or in that of a quickstart."""
+    """The file of a model: `path` itself, that of a model in the box, or the one in the folder of a run."""
+    if str(path) in pretrained_names():
+        return weights_of(str(path))
     path = path.expanduser()
     if not path.is_dir():
         return path

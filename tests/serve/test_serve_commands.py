@@ -15,8 +15,9 @@ import pytest
 
 from vma import InputError, ModelConfig
 from vma.build import build_vma
-from vma.commands.serve import default_memory, listen, newest_model, serve
+from vma.commands.serve import default_memory, listen, newest_model
 from vma.fewshot import TrainedModel
+from vma.pretrained import DEFAULT
 from vma.storage import save_model
 
 
@@ -26,10 +27,8 @@ def put_run(folder: Path, model_path: Path, age: int) -> None:
     os.utime(folder / "model.safetensors", (1e9 - age, 1e9 - age))
 
 
-def test_without_any_model_the_quickstart_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VMA_RUNS", str(tmp_path / "runs"))
-    with pytest.raises(InputError, match=r"There is no trained model in .*: make one with 'vma quickstart'"):
-        serve()
+def test_without_any_run_the_model_in_the_box_is_served(tmp_path: Path) -> None:
+    assert newest_model(tmp_path / "runs").name == DEFAULT
 
 
 def test_the_newest_run_that_can_remember(tmp_path: Path, model_path: Path) -> None:

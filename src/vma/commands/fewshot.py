@@ -1,4 +1,4 @@
-"""The commands `vma imagine | recognise | score | explain | export | info`."""
+"""The commands `vma imagine | recognise | score | explain | models | export | info`."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -17,18 +17,19 @@ from vma.fewshot.images import OPTIONS, ink_for
 from vma.fewshot.tables import explanation_json, recognition_rows, score_rows, write_rows
 from vma.fewshot.trained import load
 from vma.files import write_atomically
-from vma.storage import load_model, model_file, read_model, save_model
+from vma.pretrained import DEFAULT, Card, card_of, pretrained_names, weights_of
+from vma.storage import IN_RUN, load_model, model_file, read_model, save_model
 
 Model = Annotated[Path, tyro.conf.arg(metavar="MODEL")]
-Images = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="IMAGES...")]
+Images = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="[MODEL] IMAGES...")]
 RunFolder = Annotated[Path, tyro.conf.arg(metavar="RUN")]
 File = Annotated[Path, tyro.conf.arg(metavar="FILE")]
 
 
 def imagine(
-    model: Positional[Model],
-    memory: Path,
+    model: Positional[Model] = Path(DEFAULT),
     *,
+    memory: Path,
     n: int = 16,
     label: str | None = None,
     item: int | None = None,
@@ -41,7 +42,7 @@ def imagine(
     """Imagine new images like those in memory, and write them as a PNG picture beside the items they came from.
 
     Args:
-        model: Folder of a run, or file of a model.
+        model: Folder of a run, file of a model, or name of one in the box (`vma models`).
         memory: Folder of images, as class/name.png or name.png, or a saved memory.
         n: How many.
         label: Only from items of this label.
@@ -63,10 +64,9 @@ def imagine(
 
 
 def recognise(
-    model: Positional[Model],
     images: Positional[Images],
-    memory: Path,
     *,
+    memory: Path,
     by: Literal["joined", "address", "proposals", "likelihood"] = "joined",
     samples: int = 8,
     seed: int = 0,
@@ -76,8 +76,8 @@ def recognise(
     """Say which class of the memory each image is of.
 
     Args:
-        model: Folder of a run, or file of a model.
-        images: Image files or folders of them.
+        images: Image files or folders of them. The first may be the model instead: the folder of a run, the file
+            of a model, or the name of one in the box (`vma models`).
         memory: Folder of images, as class/name.png or name.png, or a saved memory.
         by: `joined`: by q(a|x) and the likelihood of the items that it proposes; `address`: by q(a|x) alone;
             `proposals`: by the likelihood of these items; `likelihood`: by that of all items, which takes longer.
@@ -87,8 +87,9 @@ def recognise(
         folder: How images become ink.
     """
     check_suffix(out, (".csv", ".json"))
+    model, files = model_and_images(images)
     known = open_memory(model, memory, folder)
-    targets = ink_for(known.model, list(images), folder)
+    targets = ink_for(known.model, files, folder)
     found = known.recognise(targets, by=by, samples=samples, seed=seed)
     write_rows(out, recognition_rows(targets.names, found, known))
     table = Table("image", "class", "probability", "deciding items", box=None)
@@ -101,10 +102,9 @@ def recognise(
 
 
 def score(
-    model: Positional[Model],
     images: Positional[Images],
-    memory: Path,
     *,
+    memory: Path,
     samples: int = 64,
     seed: int = 0,
     out: Path | None = None,
@@ -113,8 +113,8 @@ def score(
     """Score images by log p(x|M), and flag those that are unlike everything in memory.
 
     Args:
-        model: Folder of a run, or file of a model.
-        images: Image files or folders of them.
+        images: Image files or folders of them. The first may be the model instead: the folder of a run, the file
+            of a model, or the name of one in the box (`vma models`).
         memory: Folder of images, as class/name.png or name.png, or a saved memory.
         samples: K; more give a higher and steadier score.
         seed: Of the draws.
@@ -122,8 +122,9 @@ def score(
         folder: How images become ink.
     """
     check_suffix(out, (".csv", ".json"))
+    model, files = model_and_images(images)
     known = open_memory(model, memory, folder)
-    targets = ink_for(known.model, list(images), folder)
+    targets = ink_for(known.model, files, folder)
     scores = known.score(targets, samples=samples, seed=seed)
     write_rows(out, score_rows(targets.names, scores))
     table = Table("image", "log p(x|M)", "bits/pixel", "surprise", "novel", box=None)
@@ -136,10 +137,9 @@ def score(
 
 
 def explain(
-    model: Positional[Model],
-    image: Positional[Annotated[Path, tyro.conf.arg(metavar="IMAGE")]],
-    memory: Path,
+    image: Positional[Annotated[tuple[Path, ...], tyro.conf.arg(metavar="[MODEL] IMAGE")]],
     *,
+    memory: Path,
     samples: int = 64,
     seed: int = 0,
     out: Path = Path("explained.png"),
@@ -148,8 +148,8 @@ def explain(
     """Show where the model looks for one image: q(a|x), the top items, a reconstruction, KL_a and KL_z.
 
     Args:
-        model: Folder of a run, or file of a model.
-        image: The image file.
+        image: The image file; before it may stand the model: the folder of a run, the file of a model, or the
+            name of one in the box (`vma models`).
         memory: Folder of images, as class/name.png or name.png, or a saved memory.
         samples: K.
         seed: Of the draws.
@@ -157,8 +157,11 @@ def explain(
         folder: How images become ink.
     """
     check_suffix(out, (".png", ".json"))
+    model, files = model_and_images(image)
+    if len(files) != 1:
+        raise InputError(f"One image is explained at a time, not {len(files)}.")
     known = open_memory(model, memory, folder)
-    found = known.explain(image, samples=samples, seed=seed)
+    found = known.explain(files[0], samples=samples, seed=seed)
     write_atomically(out, content(known, found, out))
     items = ", ".join(f"{each.item} ({100 * each.q:.0f} %)" for each in found.top)
     print(f"{found.label}: {100 * found.probabilities[found.label]:.1f} % of q(a|x); items {items}")
@@ -179,6 +182,23 @@ def print_table(table: Table) -> None:
     console = Console(highlight=False, markup=False)
     wide = console.measure(table, options=console.options.update(width=10_000)).maximum
     Console(highlight=False, markup=False, width=max(wide, console.width)).print(table)
+
+
+def model_and_images(paths: tuple[Path, ...]) -> tuple[Path, list[Path]]:
+    """The model, which may stand before the images, and the images; without one, the default in the box."""
+    if not is_model(paths[0]):
+        return Path(DEFAULT), list(paths)
+    if len(paths) == 1:
+        raise InputError(f"{paths[0]} is a model: name an image, or a folder of them, after it.")
+    return paths[0], list(paths[1:])
+
+
+def is_model(path: Path) -> bool:
+    """Whether a path names a model in the box, the file of one, or a folder that holds one."""
+    if str(path) in pretrained_names() or path.suffix.lower() == ".safetensors":
+        return True
+    folder = path.expanduser()
+    return any((folder / place).is_file() for place in ("run.json", IN_RUN, f"vma/{IN_RUN}"))
 
 
 def open_memory(model: Path, memory: Path, options: FolderOptions) -> ImageMemory:
@@ -208,18 +228,55 @@ def info(path: Path, /) -> None:
         print(f"  {name:<14} {value}")
 
 
-def export(run: Positional[RunFolder], file: Positional[File], *, overwrite: bool = False) -> None:
+def models(name: Positional[str | None] = None) -> None:
+    """List the models in the box, or show the card of one.
+
+    Args:
+        name: Show the card of this model.
+    """
+    if name is not None:
+        print_card(card_of(name))
+        return
+    table = Table("model", "size", "NLL", "what it is", box=None)
+    for each in map(card_of, pretrained_names()):
+        megabytes = weights_of(each.name).stat().st_size / 1e6
+        mark = " (default)" if each.name == DEFAULT else ""
+        table.add_row(each.name + mark, f"{megabytes:.1f} MB", str(each.numbers[0]), each.summary)
+    print_table(table)
+
+
+def print_card(card: Card) -> None:
+    """Print what there is to know about a model."""
+    facts = {
+        "good for": card.good_for, "not good for": card.bad_for, "trained on": card.data,
+        "licence": card.licence, "trained with": card.command,
+        "for": f"{card.updates} updates and {card.sleep_updates} asleep, seed {card.seed}", "sha256": card.sha256,
+    }  # fmt: skip
+    table = Table.grid("", "", padding=(0, 2))
+    for name, text in facts.items():
+        table.add_row(name, text)
+    for each in card.numbers:
+        table.add_row(str(each), each.what)
+    console = Console(highlight=False, markup=False)
+    console.print(f"{card.name}: {card.summary}")
+    console.print(table)
+
+
+def export(
+    run: Positional[RunFolder], file: Positional[File], *, overwrite: bool = False, half: bool = False
+) -> None:
     """Write the model of a run to one file: weights as safetensors, the configuration in its header.
 
     Args:
         run: The folder of the run.
         file: Where to write it, e.g. characters.safetensors.
         overwrite: Replace the file if there is one.
+        half: Write the weights in half precision, for half the size.
     """
     model = load_model(model_file(run))
     if file.is_dir():
         raise InputError(f"{file} is a folder: name a file, e.g. {file / 'model.safetensors'}.")
     if file.exists() and not overwrite:
         raise InputError(f"{file} exists: choose another name, or add --overwrite.")
-    save_model(model, file)
+    save_model(model.half() if half else model, file)
     print(f"{file}: {file.stat().st_size / 1e6:.1f} MB")

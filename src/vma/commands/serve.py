@@ -14,6 +14,7 @@ from tyro.conf import Positional
 
 from vma.errors import InputError
 from vma.fewshot import TrainedModel, load
+from vma.pretrained import DEFAULT
 from vma.runs.folder import default_root
 from vma.serve.app import create_app
 from vma.serve.guard import Access, is_loopback
@@ -35,7 +36,8 @@ def serve(
     """Open a local page to draw, remember, imagine and recognise. Nothing leaves this machine.
 
     Args:
-        model: A run's folder, or the file of a model; the newest run by default.
+        model: A run's folder, the file of a model, or the name of one in the box; the newest run by default, and
+            without any run the default model in the box.
         host: Address to listen on. Any other than a loopback address asks for the token.
         port: Port to listen on; 0 for any that is free.
         memory: File that the memory is kept in; by default one in your data folder for each size of images.
@@ -71,7 +73,7 @@ def choose_token(host: str, token: str | None) -> str | None:
 
 
 def newest_model(root: Path) -> TrainedModel:
-    """The model of the newest run that has one with a memory of raw images."""
+    """The model of the newest run that can remember images; without any, the default one in the box."""
     files = [*root.glob("*/model.safetensors"), *root.glob("*/vma/model.safetensors")]
     for file in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
         try:
@@ -80,10 +82,7 @@ def newest_model(root: Path) -> TrainedModel:
             continue
         if found.config.channels == 1:
             return found
-    raise InputError(
-        f"There is no trained model in {root}: make one with 'vma quickstart', which takes two minutes, or name "
-        "one, as in 'vma serve MODEL'."
-    )
+    return load(DEFAULT)
 
 
 def default_memory(model: TrainedModel) -> Path:

@@ -77,8 +77,10 @@ class TrainedModel:
 
 
 def load(path: str | Path) -> TrainedModel:
-    """The trained model in a run's folder, in that of a quickstart, or in an exported file.
+    """The trained model in a run's folder, in that of a quickstart, in an exported file, or in the box.
 
+    >>> vma.load("omniglot").size
+    (26, 26)
     >>> vma.save_model(vma.build_vma(vma.ModelConfig(maps=8)), "characters.safetensors")
     >>> memory = vma.load("characters.safetensors").remember(np.eye(26), labels="stroke")
     >>> memory.imagine(4, seed=0).images.shape, memory.recognise(np.eye(26))[0].label
@@ -91,6 +93,8 @@ def load(path: str | Path) -> TrainedModel:
         raise InputError(
             f"{path} holds a {kind}, which cannot remember images: choose a model of kind vma with raw memory."
         )
+    if next(model.parameters()).dtype == torch.float16:  # for the disk alone: a CPU is slow with it
+        model = model.float()
     return TrainedModel(model.eval().requires_grad_(False), name_of(file), fingerprint(model))
 
 
