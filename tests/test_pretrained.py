@@ -116,10 +116,6 @@ def test_a_model_without_images_is_a_sentence() -> None:
         cli.run(["recognise", "omniglot", "--memory", "symbols"])
     with pytest.raises(InputError, match="One image is explained at a time, not 2"):
         cli.run(["explain", "new0.png", "new1.png", "--memory", "symbols"])
-    with pytest.raises(
-        InputError, match=r"There is no model file missing.*in the box \(omniglot, omniglot-crisp\)"
-    ):
-        vma.load("missing")
 
 
 def test_the_list_and_the_cards(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
