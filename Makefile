@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 VMA_DATA ?= $(wildcard ../shared/data)
 export VMA_DATA
 
-.PHONY: install lint types browser test quickstart clean
+.PHONY: install lint types browser docs test fuzz kills load lock licences quickstart release clean
 
 install: $(VENV)/installed
 
@@ -18,6 +18,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md docs src/vma benchmarks tools
 
 types: install
 	$(BIN)/mypy
@@ -29,8 +30,35 @@ browser:
 	{ $$as apt-get -q update && $$as apt-get -qy install --no-install-recommends chromium; } || \
 	echo "There is no Chromium and none could be installed: the tests of the page are skipped, or fail where CI is set."
 
+# The site, with its notebooks executed; a warning is an error. Open site/index.html.
+docs: install
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site
+	$(BIN)/python tools/check_site.py site
+
 test: lint types browser
 	$(BIN)/python -m pytest --numprocesses 2 --jaxtyping-packages=vma,benchmarks.speed,beartype.beartype
+
+# Attacks for hours: damaged and hostile files (a budget of them is part of the tests), and kills at random moments.
+INPUTS ?= 1000000
+fuzz: install
+	$(BIN)/python -m tests.fuzz.outside --inputs $(INPUTS) --minutes 600
+	$(BIN)/python -m tests.fuzz.inside --inputs $(INPUTS)
+
+KILLS ?= 1000
+kills: install
+	$(BIN)/python -m tests.kills --kills $(KILLS)
+
+# The packages of constraints.txt with the hashes of what pip takes here, and the page of their licences.
+lock: install
+	$(BIN)/python -m tools.lock
+
+licences: install
+	$(BIN)/python -m tools.licences
+
+# Many clients of the page's server at once, slow ones among them; how many and how long are options.
+LOAD ?= --clients 500 --minutes 10
+load: install
+	$(BIN)/python -m tests.load $(LOAD)
 
 # What the quickstart needs, without the tools of developers.
 $(VENV)/installed-quickstart: pyproject.toml constraints.txt
@@ -41,5 +69,10 @@ $(VENV)/installed-quickstart: pyproject.toml constraints.txt
 quickstart: $(VENV)/installed-quickstart
 	$(BIN)/vma quickstart
 
+# Is what would be uploaded fit for use? Nothing is uploaded.
+release: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt '.[release]'
+	$(BIN)/python tools/check_release.py
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf site $(VENV) .pytest_cache .mypy_cache .ruff_cache

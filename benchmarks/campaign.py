@@ -18,7 +18,7 @@ from typing import Annotated
 
 import tyro
 
-from vma.reproduce.run_store import is_trained
+from vma.runs.belonging import is_trained
 from vma.runs.checkpoint import latest_progress
 from vma.runs.folder import Run
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from vma import InputError, __version__
-from vma.cli import COMMANDS, run
+from vma.cli import COMMANDS, main, run
 
 
 def vma(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -31,6 +31,41 @@ def test_a_mistake_is_one_sentence_on_stderr_and_exit_code_2() -> None:
     result = vma("info", "nowhere.safetensors")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "vma: There is no model file nowhere.safetensors.\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (PermissionError(13, "Permission denied", "secret.png"), "vma: secret.png: Permission denied.\n"),
+        (MemoryError(), "vma: This needs more memory than there is: ask for less at a time"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+            "vma: This needs more memory than there is",
+        ),
+    ],
+)
+def test_what_the_machine_refuses_is_a_sentence(
+    error: Exception, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr("vma.cli.run", refused)
+    monkeypatch.setattr(sys, "argv", ["vma", "runs"])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith(sentence)
+
+
+def test_a_mistake_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr("vma.cli.run", broken)
+    monkeypatch.setattr(sys, "argv", ["vma", "runs"])
+    with pytest.raises(RuntimeError, match="a mistake"):
+        main()
 
 
 def test_an_unknown_command_names_the_nearest() -> None:

@@ -11,16 +11,18 @@ import pytest
 from benchmarks.campaign import PLAN
 from benchmarks.likelihood_study import table as likelihood_table
 from benchmarks.memory_study import table as memory_table
+from benchmarks.own_pictures import table as pictures_table
 from benchmarks.recipes import RECIPES, table
 from benchmarks.sleep_study import table as sleep_table
+from tests.helpers.documents import DOCUMENTS, ROOT
 from tests.test_house import FLOORS, room
 from vma.commands.training import parse_start
+from vma.quickstart.command import LEAST_UPDATES
 from vma.reproduce.page import contents, render
 from vma.reproduce.sharp_addresses import TRAINED_ITEMS, TRAINED_PAIRS, TRAINED_READS, trained_pairs
 from vma.reproduce.verdicts import read_verdicts
 from vma.runs.presets import PRESETS
 
-ROOT = Path(__file__).parents[1]
 NOTES = sorted((ROOT / "docs/lab-notes").glob("[a-z]*.md"))  # all but the index, README.md
 
 
@@ -42,8 +44,8 @@ def test_the_table_of_estimators_is_the_measured_one() -> None:
         assert f"| `{row['estimator']}` | {row['samples']} | {' | '.join(values)} |" in text
 
 
-def test_the_readme_states_what_the_quickstart_measured() -> None:
-    text = (ROOT / "README.md").read_text()
+def test_the_page_of_numbers_states_what_the_quickstart_measured() -> None:
+    text = (ROOT / "docs/numbers.md").read_text()
     found = json.loads((ROOT / "results/quickstart.json").read_text())
     for name in ("nll_vma", "nll_vae", "gain"):
         mean = found[name]
@@ -51,15 +53,66 @@ def test_the_readme_states_what_the_quickstart_measured() -> None:
     assert f"{100 * found['accuracy']['value']:.1f} %" in text
 
 
-def test_the_readme_states_what_three_models_gave_alike() -> None:
+def test_the_lab_notes_state_what_the_quickstart_does_on_a_busy_machine() -> None:
+    text = (ROOT / "docs/lab-notes/quickstart-on-a-busy-machine.md").read_text().replace("\n", " ")
+    found = json.loads((ROOT / "results/quickstart-busy.json").read_text())
+    assert f"a load of {found['training']['load']:.1f} on two cores" in text
+    assert (
+        f"after {found['wall_seconds'] // 60:.0f} minutes and {found['wall_seconds'] % 60:.0f} seconds"
+        in text
+    )
+    assert f"{found['processor_seconds']} seconds of the processor" in text
+    assert found["training"]["updates"] == found["training"]["vae_updates"] == LEAST_UPDATES == 400
+    for name in ("nll_vma", "nll_vae"):
+        assert plus_minus(found[name]) in text
+    accuracy = found["accuracy"]
+    assert f"{100 * accuracy['value']:.1f} % of 5-way 1-shot questions right" in text
+    assert f"({100 * accuracy['low']:.1f} to {100 * accuracy['high']:.1f})" in text
+    assert f"KL_a {plus_minus(found['kl_a'], 2)}" in text
+
+
+def test_the_page_of_numbers_states_what_three_models_gave_alike() -> None:
     rows = json.loads((ROOT / "results/fig5a-classes.json").read_text())["rows"]
     found = {row["what"].split(",")[0]: row for row in rows if row["paper"][:4] in ("68.8", "73.4", "90.8")}
     assert len(found) == 3
-    text = (ROOT / "README.md").read_text().replace("\n", " ")
+    text = (ROOT / "docs/numbers.md").read_text().replace("\n", " ")
     for row in found.values():
         assert f"{row['value']:.1f} ± {row['error']:.1f}" in text
         assert (row["maps"], row["samples"], row["targets"]) == (32, 1000, 144)
         assert row["updates"] in (10_000, 10_001)
+
+
+def row_of(experiment: str, what: str) -> dict:
+    (row,) = (row for row in answer(experiment)["rows"] if row["what"] == what)
+    return row
+
+
+def test_the_readme_states_the_numbers_of_its_verdicts() -> None:
+    text = " ".join((ROOT / "README.md").read_text().split())
+    best, soft, vae = (
+        plus_minus(row)
+        for row in answer("fig5a-classes")["rows"]
+        if row["paper"][:4] in ("68.8", "73.4", "90.8")
+    )
+    assert f"**{best} nats** on unseen Omniglot classes" in text
+    assert f"[{best}; {soft}; {vae}]" in text
+    shares = [
+        f"{100 * row_of('text-classification', f'{ways}-way 1-shot, by q(a|x)')['value']:.1f} %"
+        for ways in (5, 20)
+    ]
+    assert f"**{shares[0]}** of 5-way 1-shot tasks" in text
+    assert f"[{', '.join(shares)}]" in text
+    table = row_of("table1-gmn", "NLL, VMA, C = 1, disjoint, t = 1")
+    assert f"[{plus_minus(table)}, after {table['updates']} updates]" in text
+    assert f"[{plus_minus(answer('in-order-nll')['results']['nll'])}]" in text
+    kinds = answer("own-pictures")["kinds"]
+    fonts = [
+        f"{100 * kinds[kind]['right']['omniglot-crisp'][0]['value']:.1f} %" for kind in ("clean", "photo")
+    ]
+    assert f"[{', '.join(fonts)}]" in text
+    quick = answer("quickstart")
+    assert f"[{plus_minus(quick['nll_vma'])}, {plus_minus(quick['nll_vae'])}]" in text
+    assert f"[{answer('bench-step-64')['speedup_vs_textbook']:.1f} times less]" in text
 
 
 def test_the_documents_state_what_omniglot_gave() -> None:
@@ -71,7 +124,7 @@ def test_the_documents_state_what_omniglot_gave() -> None:
 
 
 def test_the_documents_state_what_an_hour_and_a_half_gave() -> None:
-    notes, text = lab_notes(), (ROOT / "README.md").read_text()
+    notes, text = lab_notes(), (ROOT / "docs/numbers.md").read_text()
     curve = json.loads((ROOT / "results/omniglot-long.json").read_text())["curve"]
     for row in curve:
         assert f"| {row['update']} | {row['nll']:.1f} | {row['kl_a']:.2f} | {row['kl_z']:.1f} |" in notes
@@ -156,8 +209,8 @@ def test_the_fast_presets_are_the_recipe_that_learned_most_in_half_an_hour() -> 
     assert fast.estimator == best.estimator
 
 
-def test_the_readme_states_the_measured_speed() -> None:
-    text = (ROOT / "README.md").read_text().replace("\n", " ")
+def test_the_page_of_numbers_states_the_measured_speed() -> None:
+    text = (ROOT / "docs/numbers.md").read_text().replace("\n", " ")
     step, evaluate = (
         json.loads((ROOT / f"results/bench-{name}.json").read_text()) for name in ("step-64", "evaluate")
     )
@@ -205,7 +258,7 @@ def shares(name: str) -> list[str]:
 
 
 def test_the_documents_state_what_a_sleep_gave() -> None:
-    notes, text = lab_notes(), (ROOT / "README.md").read_text()
+    notes, text = lab_notes(), (ROOT / "docs/numbers.md").read_text()
     for name in ("sleep-classify", "sleep-classify-awake"):
         assert " / ".join(shares(name)) in text
         assert (answer(name)["trials"], answer(name)["data"]["split"]) == (2000, "45-5/test")
@@ -225,6 +278,20 @@ def test_the_tables_of_the_sleep_study_are_the_measured_ones(name: str) -> None:
     assert sleep_table(answer(name)["runs"]) in lab_notes()
 
 
+def test_the_documents_state_what_preparing_pictures_gave() -> None:
+    found, page = answer("own-pictures"), (ROOT / "docs/pictures.md").read_text()
+    assert pictures_table(found) in lab_notes()
+    clean = found["kinds"]["clean"]["right"]
+    for name in ("omniglot-crisp", "blurred nearest neighbour"):
+        assert " / ".join(f"{100 * share['value']:.1f}" for share in clean[name]) in " ".join(page.split())
+    for kind in ("clean", "photo"):
+        before, now = (found["kinds"][kind]["right"][f"omniglot-crisp{when}"][0] for when in (", before", ""))
+        said = f"from {100 * before['value']:.1f} to {100 * now['value']:.1f} %"
+        assert said in " ".join(lab_notes().split())
+    area = answer("own-pictures-novelty")["novelty"]["areas"]["joined"]
+    assert f"an area of {area['value']:.3f} ± {area['error']:.3f}" in " ".join(lab_notes().split())
+
+
 def test_the_documents_state_how_well_new_classes_are_told() -> None:
     found, text = answer("novelty")["results"], (ROOT / "docs/use.md").read_text()
     for name in ("joined", "angle", "odds", "surprise", "entropy", "nll"):
@@ -242,7 +309,7 @@ def test_the_documents_state_what_recognition_gave() -> None:
 
 
 def test_the_documents_state_what_ink_in_reading_order_gave() -> None:
-    notes, text = lab_notes(), (ROOT / "README.md").read_text()
+    notes, text = lab_notes(), (ROOT / "docs/numbers.md").read_text()
     for name in ("trained", "study-6000", "study-1500"):
         found = json.loads((ROOT / f"results/likelihood-{name}.json").read_text())
         assert likelihood_table(found["runs"]) in notes
@@ -267,6 +334,21 @@ def test_ink_in_reading_order_costs_what_is_said() -> None:
     assert f"takes {step['reading_order_cost']:.2f} times one without" in notes
     assert f"{drawing['milliseconds']:.0f} ms for 16 images" in notes
     assert f"{drawing['speedup_vs_naive']:.0f} times faster than the whole network" in notes
+
+
+def test_the_documents_state_what_large_memories_gave() -> None:
+    found, notes = json.loads((ROOT / "results/large-memories.json").read_text()), lab_notes()
+    for row in found["growth"]:
+        own, first = plus_minus(row["own_class_mass"], 2), plus_minus(row["own_class_first"], 2)
+        assert f"| {plus_minus(row['nll'])} | {own} | {first} | {row['entropy']['value']:.1f} |" in notes
+    page = (ROOT / "docs/large-memories.md").read_text()
+    for row in found["rows"]:
+        loss = (
+            f"{plus_minus(row['nats_lost'], 2)} | {plus_minus(row['stratified_exact_minus_searched'], 2)} |"
+        )
+        assert loss in page
+        assert f"| {row['searched_ms']:.2f} ms | {row['exact_ms']:.3g} ms |" in page
+    assert f"|M|^{found['growth_exponent_of_a_query']:.2f}" in page
 
 
 def test_the_page_of_results_is_that_of_the_collections() -> None:
@@ -307,10 +389,6 @@ def test_the_campaign_is_planned_as_it_is_queued() -> None:
         assert parse_start(shlex.split(each.arguments)).settings.updates > 0
 
 
-DOCUMENTS = [
-    *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")),
-    *sorted((ROOT / "docs").rglob("*.md")),
-]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)]*)\)|https?://\S+")
 WIDTH, CODE_WIDTH = 100, 116
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.large_folders import filled
+
 WITHOUT = "import sys; sys.modules.update(dict.fromkeys({missing})); from vma.cli import main; main()"
 TINY = [
     "train", "glyphs-fewshot", "--model.maps", "8", "--updates", "1", "--episode.classes", "2",
@@ -26,11 +28,13 @@ def vma_without(missing: list[str], arguments: list[str], folder: Path) -> subpr
         (["uvicorn"], ["serve", "nowhere.safetensors"], "serve"),
         (["matplotlib"], ["reproduce", "--list"], "plots"),
         (["jinja2"], ["report"], "plots"),
+        (["faiss"], ["memory", "index", "m", "faiss"], "faiss"),
     ],
 )
 def test_a_command_names_the_extra_that_it_needs(
     missing: list[str], arguments: list[str], extra: str, tmp_path: Path
 ) -> None:
+    filled(tmp_path / "m")
     done = vma_without(missing, arguments, tmp_path)
     assert done.returncode == 2
     assert done.stderr == (

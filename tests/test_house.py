@@ -9,10 +9,10 @@ SOURCE = Path(__file__).parent.parent / "src/vma"
 # From the ground up; rooms of one floor know nothing of each other.
 FLOORS = (
     ("errors",),
-    ("files", "registry", "plotting", "pretrained"),
-    ("parts",),
+    ("files", "limits", "names", "python_version", "registry", "plotting", "pretrained"),
+    ("parts", "index"),
     ("core",),
-    ("estimators", "kernels"),
+    ("estimators", "kernels", "large"),
     ("networks",),
     ("likelihoods",),
     ("model",),
@@ -20,21 +20,24 @@ FLOORS = (
     ("build",),
     ("data",),
     ("fewshot", "runs"),
-    ("training",),
+    ("export", "sklearn", "training"),
     ("evaluation", "serve"),
     ("quickstart", "reproduce"),
     ("commands",),
     ("cli",),
 )
 CORE = (
-    "addressing", "bounds", "checks", "chunks", "config", "latents", "memory", "reads", "similarity", "subsets",
-    "warps",
+    "addressing", "bounds", "checks", "chunks", "columns", "config", "latents", "masses", "memory", "proposals",
+    "ranges", "reads", "similarity", "subsets", "warps",
 )  # fmt: skip
 ROOM_OF = {
     **dict.fromkeys(CORE, "core"),
     "dreams": "model",
     "generative_model": "model",
     "storage": "build",
+    "hub": "build",
+    "allowance": "build",
+    "tensor_files": "files",
     "__init__": "package",
     "__main__": "cli",
 }

@@ -180,7 +180,7 @@ def test_more_distinct_addresses_than_items() -> None:
 @pytest.mark.parametrize(
     ("call", "names"),
     [
-        (lambda m, x, memory: m(x, memory, estimator="vimc"), ESTIMATORS),
+        (lambda m, x, memory: m(x, memory, estimator="vimoc"), ESTIMATORS),
         (lambda m, x, memory: m(x, memory, latent_gradient="path"), ["pathwise", "dreg"]),
         (lambda m, x, memory: m.terms(x, memory, sampling="some"), ["independent", "all"]),
         (lambda m, x, memory: ModelConfig(similarity="cosin"), SIMILARITIES),
@@ -206,9 +206,9 @@ CONFIGS = {
     "small": ({"height": 15}, "at least 16x16"),
     "two hidden": ({"hidden": (3, 4)}, "one hidden layer, not 2"),
     "no hidden": ({"hidden": ()}, "hidden must list"),
-    "no maps": ({"maps": 0}, "maps must be a whole number of at least 1"),
-    "negative memory": ({"learned_items": -1}, "learned_items must not be negative"),
-    "ink": ({"ink": 0.0}, "ink is a share"),
+    "no maps": ({"maps": 0}, "maps must be a whole number from 1 to 4096, not 0"),
+    "negative memory": ({"learned_items": -1}, "learned_items must be a whole number from 0"),
+    "ink": ({"ink": 0.0}, "ink must be a number above 0.0 and below 1.0, not 0.0"),
     "groups": ({"style": "modern", "maps": 12}, "multiples of 8"),
     "tied vectors": ({"family": "mlp", "tied": True, "learned_items": 3}, "tied=False"),
     "type": ({"maps": "many"}, "wrong type.*maps"),

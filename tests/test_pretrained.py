@@ -26,8 +26,8 @@ def test_names() -> None:
     assert NAMES == ["omniglot", "omniglot-crisp"]
     assert DEFAULT in NAMES
     assert {path.stem for path in pretrained.FOLDER.glob("*.safetensors")} == set(NAMES)
-    with pytest.raises(InputError, match=r"Unknown model in the box 'omniglo'.*Did you mean 'omniglot'"):
-        card_of("omniglo")
+    with pytest.raises(InputError, match=r"Unknown model in the box 'omnigolt'.*Did you mean 'omniglot'"):
+        card_of("omnigolt")
 
 
 @pytest.mark.parametrize("name", NAMES)

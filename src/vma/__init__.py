@@ -1,9 +1,10 @@
 """Variational memory addressing in generative models (Bornschein, Mnih, Zoran, Rezende, 2017).
 
-Names are imported when they are first used: `import vma` and `vma --help` do not wait for torch.
+Names and modules are imported when they are first used: `import vma` and `vma --help` do not wait for torch.
 """
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from vma.config import ModelConfig, paper_mlp
     from vma.errors import InputError
     from vma.estimators import ESTIMATORS, Estimate, Estimator, estimate
-    from vma.fewshot import load
+    from vma.fewshot import from_pretrained, load
     from vma.generative_model import GenerativeModel, Samples
     from vma.memory import KeyedMemory, Memory
     from vma.model import VMA
@@ -50,6 +51,7 @@ __all__ = [
     "effective_sample_size",
     "elbo",
     "estimate",
+    "from_pretrained",
     "load",
     "load_model",
     "multi_sample_bound",
@@ -74,22 +76,27 @@ HOMES = {
     "vma.generative_model": ("GenerativeModel", "Samples"),
     "vma.model": ("VMA",),
     "vma.storage": ("load_model", "save_model"),
-    "vma.fewshot": ("load",),
+    "vma.fewshot": ("from_pretrained", "load"),
     "vma.training.api": ("resume", "sleep", "train"),
 }  # fmt: skip
-MODULES = ("data", "parts")
 HOME_OF = {name: home for home, names in HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """The public name `name`, from the module it lives in."""
-    if name in MODULES:
-        return importlib.import_module(f"vma.{name}")
     if name not in HOME_OF:
-        raise AttributeError(f"module 'vma' has no attribute {name!r}")
+        return module_of(name)
     value = getattr(importlib.import_module(HOME_OF[name]), name)
     globals()[name] = value
     return value
+
+
+def module_of(name: str) -> Any:
+    """The module `vma.name`, such as `vma.data`; an AttributeError where there is none."""
+    whole = f"vma.{name}"
+    if name.startswith("_") or importlib.util.find_spec(whole) is None:
+        raise AttributeError(f"module 'vma' has no attribute {name!r}")
+    return importlib.import_module(whole)
 
 
 def __dir__() -> list[str]:

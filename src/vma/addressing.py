@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -14,6 +15,36 @@ from vma.similarity import Similarity
 
 CHUNK = 128  # items that are embedded at a time
 BLOCK = 1024  # addresses: a few reads of a large memory are drawn by blocks of so many
+
+
+@runtime_checkable
+class Distribution(Protocol):
+    """Probabilities of addresses, of which those that are asked for are worked out."""
+
+    def log_prob(self, a: Int[Tensor, "*reads"]) -> Float[Tensor, "*reads"]:
+        """log P(a)."""
+
+    def sample(self, samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "*reads"]:
+        """`samples` independent addresses."""
+
+    def entropy(self) -> Float[Tensor, "*batch"]:
+        """H, in nats."""
+
+
+@runtime_checkable
+class Prior(Distribution, Protocol):
+    """p(a)."""
+
+    def without(self, addresses: Int[Tensor, "gone"]) -> "Prior":
+        """p(a) of all other addresses."""
+
+
+@runtime_checkable
+class Posterior(Distribution, Protocol):
+    """q(a|x), or what reads are drawn from in its place."""
+
+    def kl(self, other: Any) -> Float[Tensor, "*batch"]:
+        """KL(self ‖ p(a)) for every target."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +77,7 @@ class AddressDistribution:
         return self.log_probs.gather(-1, a)
 
     def expected(self, values: Float[Tensor, "*#batch memory"]) -> Float[Tensor, "*batch"]:
-        """Σ_a P(a) values_a, where addresses of no mass count nothing, whatever their value."""
+        """Σ_a P(a) values_a, where addresses without mass count for nothing, whatever their value."""
         impossible = self.log_probs == -torch.inf
         return (self.log_probs.exp() * values.masked_fill(impossible, 0.0)).sum(-1)
 
@@ -66,8 +97,8 @@ class AddressDistribution:
     def sample(self, samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "*batch samples"]:
         """a_k = min {a : Σ_{b ≤ a} P(b) > u_k}, with u_k uniform: K independent addresses.
 
-        Of a large memory, first a block of addresses is drawn so, and then one within it. Sums are in float64:
-        torch.multinomial is inaccurate for very many categories.
+        In a large memory, a block of addresses is drawn first in this way, then one address in it. Sums are in
+        float64: torch.multinomial is inaccurate for very many categories.
         """
         if self.log_probs.shape[-1] < 2 * BLOCK * samples:  # the blocks that are drawn would be no fewer
             return by_mass(self.log_probs.double().exp(), samples, generator)
@@ -76,6 +107,10 @@ class AddressDistribution:
         chosen = mass.gather(-2, block.unsqueeze(-1).expand(*block.shape, BLOCK))
         within = by_mass(chosen.double(), 1, generator).squeeze(-1)
         return (block * BLOCK + within).clamp(max=self.log_probs.shape[-1] - 1)
+
+    def without(self, addresses: Int[Tensor, "gone"]) -> "AddressDistribution":
+        """The distribution over all other addresses."""
+        return AddressDistribution.of_scores(self.log_probs.index_fill(-1, addresses, -torch.inf))
 
     @torch.no_grad()
     def gumbel_noise(self, generator: torch.Generator | None = None) -> Float[Tensor, "*batch memory"]:
@@ -114,7 +149,7 @@ def uniform(memory: Memory) -> AddressDistribution:
 def class_mass(
     q: Float[Tensor, "batch memory"], labels: Int[Tensor, "memory"], classes: int | None = None
 ) -> Float[Tensor, "batch classes"]:
-    """Σ_a q(a|x) [label of m_a is y], for every class y; as many as there are labels where `classes` is None."""
+    """Σ_a q(a|x) [label of m_a is y], for every class y; all that occur, without `classes`."""
     count = int(labels.max()) + 1 if classes is None else classes
     return q.new_zeros(len(q), count).index_add(1, labels, q)
 
@@ -167,5 +202,8 @@ class Addressing(nn.Module):
 
     def posterior(self, x: Float[Tensor, "batch *image"], keyed: KeyedMemory) -> AddressDistribution:
         """q(a|x) for every target."""
-        scores = self.similarity.scores(keyed.keys, self.queries(x))
-        return AddressDistribution.of_scores(scores, keyed.memory.mask)
+        return self.matched(self.queries(x), keyed)
+
+    def matched(self, queries: Float[Tensor, "batch matching"], keyed: KeyedMemory) -> AddressDistribution:
+        """q(a|x) of targets whose e^q is known."""
+        return AddressDistribution.of_scores(self.similarity.scores(keyed.keys, queries), keyed.memory.mask)

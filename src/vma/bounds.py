@@ -1,22 +1,22 @@
 """The terms of the bound, kept apart, and what is made of them: equations 2 and 7, and exact sums over a."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vma.addressing import AddressDistribution
+from vma.addressing import Posterior, Prior
 
 
 @dataclass(frozen=True)
 class BoundTerms:
     """Log-probabilities of B targets at K reads each, from which every bound and gradient is made.
 
-    The reads may be K independent draws from q(a|x), all addresses in turn, or K distinct ones. What makes
-    them alike is `log_mass`: E_q(a|x)[f(a)] is estimated without bias by Σ_k exp(log_mass_k) f(a_k).
+    The reads may be K independent draws from q(a|x), all addresses in turn, or K distinct ones. What they
+    have in common is `log_mass`: E_q(a|x)[f(a)] is estimated without bias by Σ_k exp(log_mass_k) f(a_k).
 
     >>> model = vma.build_vma(vma.paper_mlp())
     >>> x = torch.zeros(2, 28, 28)
@@ -33,7 +33,7 @@ class BoundTerms:
         log_mass: Share of q(a|x) that a read stands for: −log K for independent draws.
         kl_z: KL(q(z|m_a,x) ‖ p(z|m_a)) in closed form, if known.
         p_a: The prior p(a), if known.
-        q_a: The posterior q(a|x), if known.
+        q_a: The posterior q(a|x), or the proposal r(a|x) in its place, if known.
         z: The sampled z, through which gradients reach q(z|m,x); only `dreg` looks at it.
         log_rest: Log of q(a|x)'s mass on addresses that were not read; only `without-replacement` needs it.
         hold_q_z: Whether log q(z|m_a,x) has a gradient through z alone, as `dreg` asks.
@@ -47,8 +47,8 @@ class BoundTerms:
     log_p_x: Float[Tensor, "batch samples"]
     log_mass: Float[Tensor, "batch samples"]
     kl_z: Float[Tensor, "batch samples"] | None = None
-    p_a: AddressDistribution | None = None
-    q_a: AddressDistribution | None = None
+    p_a: Prior | None = None
+    q_a: Posterior | None = None
     z: Float[Tensor, "batch samples latent"] | None = None
     log_rest: Float[Tensor, "batch"] | None = None
     hold_q_z: bool = False
@@ -65,6 +65,15 @@ class BoundTerms:
         kl_z = None if self.kl_z is None or other.kl_z is None else torch.cat((self.kl_z, other.kl_z), 1)
         return BoundTerms(**joined, log_mass=torch.cat(masses, 1), kl_z=kl_z, p_a=self.p_a, q_a=self.q_a,
                           has_address=self.has_address)  # fmt: skip
+
+    def reads(self, part: slice) -> "BoundTerms":
+        """Some of the reads alone, each with the mass that it had."""
+        names = ("log_p_a", "log_q_a", "log_p_z", "log_q_z", "log_p_x", "log_mass", "kl_z", "z")
+        values = {name: getattr(self, name) for name in names}
+        chosen: dict[str, Any] = {
+            name: None if value is None else value[:, part] for name, value in values.items()
+        }
+        return replace(self, **chosen)
 
     @property
     def samples(self) -> int:

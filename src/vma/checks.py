@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from vma.errors import InputError
+from vma.ranges import MOST, shown
 
 COLOURS = 3  # channels of a colour image
+ENORMOUS = {"seed": 2**62, "threads": 2**10}  # of what may be more, or only less, than `MOST`
 
 
 def as_images(name: str, images: Any, dtype: torch.dtype | None = None) -> Tensor:
@@ -28,7 +30,7 @@ def as_images(name: str, images: Any, dtype: torch.dtype | None = None) -> Tenso
 
 
 def as_tensor(name: str, values: Any) -> Tensor:
-    """`values` as a tensor; whatever torch cannot turn into one is named."""
+    """`values` as a tensor; an error names what torch cannot turn into one."""
     if isinstance(values, np.ndarray) and (min(values.strides, default=0) < 0 or not values.flags.writeable):
         values = values.copy()  # torch can share neither
     try:
@@ -82,6 +84,8 @@ def check_samples(samples: Any, least: int, what: str) -> None:
         raise InputError(f"{what} needs a whole number of samples K, not {samples!r}.")
     if samples < least:
         raise InputError(f"{what} needs K >= {least} samples, not {samples}.")
+    if samples > MOST:
+        raise InputError(f"{what} needs K <= {MOST} samples, not {shown(samples)}.")
 
 
 def is_whole(value: Any) -> bool:
@@ -90,21 +94,23 @@ def is_whole(value: Any) -> bool:
 
 
 def check_counts(question: object, **least: int) -> None:
-    """Refuse a question of which an attribute, or a number of a list, is less than its `least`."""
+    """Refuse options with an attribute, or a number in a list, that is less than its `least`."""
     for name, fewest in least.items():
         given = getattr(question, name)
         check_least(name, given if isinstance(given, tuple) else (given,), fewest)
 
 
 def check_least(name: str, values: Sequence[int], fewest: int) -> None:
-    """Refuse `values` of which one is less than `fewest`."""
+    """Refuse `values` of which one is less than `fewest`, or more than anybody can mean."""
     for value in values:
         if value < fewest:
             raise InputError(f"{name} must be {fewest} or more, not {value}.")
+        if value > (most := ENORMOUS.get(name, MOST)):
+            raise InputError(f"{name} must be {most} or less, not {shown(value)}.")
 
 
 def check_positive(**given: int | tuple[int, ...]) -> None:
-    """Refuse a number that is less than 1, and a list that has such a number or none."""
+    """Refuse a number that is less than 1, a list with such a number in it, and an empty list."""
     for name, values in given.items():
         if values == ():
             raise InputError(f"{name} needs at least one number.")

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def slices(count: int, size: int) -> Iterator[slice]:
-    """0 … `count` − 1 in slices of `size`; in one where `size` is 0."""
+    """0 … `count` − 1 in slices of `size`; as a single slice where `size` is 0."""
     step = size or max(count, 1)
     return (slice(start, min(start + step, count)) for start in range(0, max(count, 1), step))
 

@@ -1,6 +1,7 @@
 """The command `vma`: a table from command to plain function, imported only when it is called."""
 
 import importlib
+import io
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from typing import Any, NoReturn
 import tyro
 
 from vma import __version__
-from vma.errors import InputError, missing_extra, unknown_name
+from vma.errors import InputError, Interrupted, missing_extra, unknown_name
+from vma.names import plain
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ COMMANDS: dict[str, Command] = {
         parses=True,
     ),
     "presets": Command(
-        "vma.commands.training:presets_command", "every experiment, and what the paper reports"
+        "vma.commands.presets:presets_command", "every experiment: how long it takes, what the paper reports"
     ),
     "runs": Command("vma.commands.training:runs_command", "the runs so far"),
     "evaluate": Command(
@@ -62,10 +64,20 @@ COMMANDS: dict[str, Command] = {
     "score": Command("vma.commands.fewshot:score", "log p(x|M) of images, and which of them are novel"),
     "explain": Command("vma.commands.fewshot:explain", "where the model looks for an image"),
     "serve": Command("vma.commands.serve:serve", "a local page to draw, remember, imagine and recognise"),
+    "memory build": Command("vma.commands.memory:build", "make a memory on disk of many images, or go on"),
+    "memory add": Command("vma.commands.memory:add", "add images to a memory on disk"),
+    "memory forget": Command("vma.commands.memory:forget", "forget some items of a memory on disk"),
+    "memory relabel": Command("vma.commands.memory:relabel", "give some of its items another label"),
+    "memory index": Command("vma.commands.memory:index", "search it by another index from now on"),
+    "memory info": Command("vma.commands.memory:info", "describe a memory on disk"),
+    "memory verify": Command("vma.commands.memory:verify", "check its bytes, probabilities and index"),
+    "memory rekey": Command("vma.commands.memory:rekey_command", "make its keys anew with another model"),
     "models": Command("vma.commands.fewshot:models", "the trained models in the box, and their cards"),
-    "export": Command("vma.commands.fewshot:export", "write a run's model to one file"),
+    "export": Command(
+        "vma.commands.export:export", "write a run's model to a file, for the Hugging Face hub, or as ONNX"
+    ),
     "info": Command(
-        "vma.commands.fewshot:info", "describe a saved model: its configuration, size and memory"
+        "vma.commands.info:info", "describe a model: its data, updates, likelihood and configuration"
     ),
     "data list": Command(
         "vma.commands.data:list_datasets", "all datasets, whether they are here, how large they are"
@@ -74,6 +86,9 @@ COMMANDS: dict[str, Command] = {
     "data verify": Command("vma.commands.data:verify", "check counts, shapes and content hashes of datasets"),
     "data fetch": Command("vma.commands.data:fetch", "download a dataset to the cache"),
 }
+TOO_LARGE = InputError(
+    "This needs more memory than there is: ask for less at a time, or for smaller numbers."
+)
 BENCHMARKS = (
     "Benchmarks are part of the repository, not of the installed package: 'git clone' it, and run there, for "
     "example, 'python -m benchmarks.speed step --maps 64'."
@@ -111,13 +126,17 @@ def run(arguments: Sequence[str], commands: dict[str, Command] = COMMANDS, progr
 
 def fail(error: InputError, program: str) -> NoReturn:
     """Print what is wrong, and exit with code 2."""
-    print(f"{program}: {error}", file=sys.stderr)
+    print(f"{program}: {plain(str(error))}", file=sys.stderr)
     sys.exit(2)
 
 
 def main(commands: dict[str, Command] = COMMANDS, program: str = "vma") -> None:
     """Entry point: one clear sentence and exit code 2 for a user's mistake."""
     arguments = sys.argv[1:]
+    if isinstance(
+        sys.stdout, io.TextIOWrapper
+    ):  # names of any encoding are shown, by a terminal of any other
+        sys.stdout.reconfigure(errors="backslashreplace")
     if not arguments or arguments[0] in ("-h", "--help"):
         print(usage(commands, program))
     elif arguments[0] == "--version":
@@ -131,8 +150,18 @@ def main(commands: dict[str, Command] = COMMANDS, program: str = "vma") -> None:
             if (missing := missing_extra(error)) is None:
                 raise
             fail(missing, program)
+        except MemoryError:
+            fail(TOO_LARGE, program)
         except BrokenPipeError:  # `vma ... | head`: the reader has stopped, and all files are already written
             sys.stderr.close()
+        except OSError as error:  # a file of the user's that cannot be read or written, wherever it is opened
+            fail(InputError(f"{error.filename or 'A file'}: {error.strerror or error}."), program)
+        except RuntimeError as error:
+            if "allocate memory" not in str(error):  # what torch says of it
+                raise
+            fail(TOO_LARGE, program)
+        except Interrupted as interruption:  # has been saved, and has said so
+            sys.exit(128 + interruption.signal)
         except KeyboardInterrupt:
             print(f"{program}: interrupted.", file=sys.stderr)
             sys.exit(130)

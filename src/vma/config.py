@@ -1,12 +1,14 @@
 """The configuration of a model: what is saved with the weights, and all that is needed to build it again."""
 
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from vma.errors import InputError, unknown_name
+from vma.files import from_outside, said
 from vma.parts import FAMILIES, LIKELIHOODS, MODELS, SIMILARITIES
+from vma.ranges import Number, Pixels, Size, Within, check_ranges
 
 Dataclass = TypeVar("Dataclass", bound=Any)
 
@@ -16,6 +18,8 @@ ITEM_LAYERS = ("all", "first")
 STYLES = ("paper", "modern", "published")
 PRIORS = ("learned", "flat")
 CHANNELS = (1, 3)
+DEEPEST = 64  # layers
+Maps = Annotated[int, Within(1, 2**12)]
 
 
 @dataclass(frozen=True)
@@ -57,27 +61,27 @@ class ModelConfig:
     """
 
     model: str = "vma"
-    height: int = 26
-    width: int = 26
+    height: Pixels = 26
+    width: Pixels = 26
     family: str = "convolutional"
-    maps: int = 64
-    hidden: tuple[int, ...] = (256,)
-    latent: int = 64
-    matching: int = 128
+    maps: Maps = 64
+    hidden: tuple[Size, ...] = (256,)
+    latent: Size = 64
+    matching: Size = 128
     similarity: str = "normalized-key"
     prior: str = "learned"
     tied: bool = False
-    learned_items: int = 0
-    item_size: int = 256
+    learned_items: Number = 0
+    item_size: Size = 256
     item_layers: str = "all"
     style: str = "paper"
-    ink: float = 0.14
+    ink: Annotated[float, Within(0.0, 1.0, above=True, below=True)] = 0.14
     reads: str = "features"
     likelihood: str = "bernoulli"
-    context_maps: int = 16
-    neighbourhood: tuple[int, ...] = (7, 5, 5)
-    levels: int = 8
-    channels: int = 1
+    context_maps: Maps = 16
+    neighbourhood: tuple[Annotated[int, Within(3, 2**10)], ...] = (7, 5, 5)
+    levels: Annotated[int, Within(2, 256)] = 8
+    channels: Annotated[int, Within(1, 3)] = 1
 
     def __post_init__(self) -> None:
         self.check_names()
@@ -104,24 +108,19 @@ class ModelConfig:
 
     def check_numbers(self) -> None:
         """Refuse sizes that no network can be built with."""
-        for name in ("height", "width", "maps", "latent", "matching", "item_size", "context_maps", "levels"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise InputError(f"{name} must be a whole number of at least 1, not {getattr(self, name)!r}.")
-        if self.learned_items < 0:
-            raise InputError(f"learned_items must not be negative, but is {self.learned_items}.")
-        if not self.hidden or min(self.hidden) < 1:
-            raise InputError(f"hidden must list at least one layer size, all positive, not {self.hidden}.")
-        if not 0 < self.ink < 1:
-            raise InputError(f"ink is a share of pixels, so it must lie between 0 and 1, not {self.ink}.")
-        if self.levels < 2:
-            raise InputError(f"levels must be 2 or more, not {self.levels}.")
+        check_ranges(self)
+        for name in ("hidden", "neighbourhood"):
+            if (
+                not isinstance(getattr(self, name), tuple | list)
+                or not 1 <= len(getattr(self, name)) <= DEEPEST
+            ):
+                raise InputError(f"{name} must list 1 to {DEEPEST} numbers, one for each layer.")
         if self.channels not in CHANNELS or (self.channels > 1 and self.likelihood != "categorical"):
             raise InputError(
                 f"channels must be 1, or 3 with likelihood='categorical', not {self.channels} with "
                 f"{self.likelihood!r}."
             )
-        widths = self.neighbourhood if isinstance(self.neighbourhood, tuple | list) else ()
-        if not widths or any(not isinstance(size, int) or size < 3 or size % 2 == 0 for size in widths):
+        if any(size % 2 == 0 for size in self.neighbourhood):
             raise InputError(
                 f"neighbourhood must list odd widths of at least 3, one for each layer, not {self.neighbourhood}."
             )
@@ -175,24 +174,37 @@ def config_of_file(values: Any) -> Any:
     return values
 
 
-def spelled_out(settings: Dataclass) -> Dataclass:
-    """The same settings with all defaults kept, at any depth: msgspec does not write those that it filled in."""
-    values = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    return replace(
-        settings,
-        **{name: spelled_out(value) if is_dataclass(value) else value for name, value in values.items()},
-    )
+def completed(values: Any, usual: dict[str, Any], kind: str, prefix: str = "") -> Any:
+    """The values, with what is `usual` where they leave something out, at any depth; unknown names are errors."""
+    if not isinstance(values, dict):
+        return values  # of the wrong type, which is said when it is converted
+    for name in values:
+        if name not in usual:
+            raise unknown_name(kind, prefix + str(name), [prefix + each for each in usual])
+    whole = {**usual, **values}
+    for name, below in usual.items():
+        if isinstance(below, dict):
+            whole[name] = completed(whole[name], below, kind, f"{prefix}{name}.")
+    return whole
 
 
 def config_from(values: dict[str, Any]) -> ModelConfig:
     """A `ModelConfig` of plain values, as read from a file: unknown keys and wrong types are errors."""
-    names = [field.name for field in fields(ModelConfig)]
-    for key in values:
-        if key not in names:
-            raise unknown_name("configuration key", key, names)
+    return typed(completed(values, USUAL, "configuration key"), ModelConfig, "The configuration has")
+
+
+def typed(values: Any, kind: type[Dataclass], what: str) -> Dataclass:
+    """Plain values as a dataclass; `what` begins the sentence on one that is of the wrong type."""
     try:
-        return spelled_out(msgspec.convert(values, ModelConfig))
-    except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, InputError):
-            raise error.__cause__ from None
-        raise InputError(f"The configuration has a value of the wrong type: {error}.") from None
+        with from_outside(f"{what} a value that cannot be used"):
+            return msgspec.convert(values, kind)
+    except InputError as error:
+        refused = error.__cause__
+        if not isinstance(refused, msgspec.ValidationError):
+            raise
+        if isinstance(refused.__cause__, InputError):
+            raise refused.__cause__ from None
+        raise InputError(f"{what} a value of the wrong type: {said(refused)}.") from None
+
+
+USUAL = msgspec.to_builtins(ModelConfig())

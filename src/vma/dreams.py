@@ -32,7 +32,7 @@ class Dreams:
 
 @dataclass(frozen=True)
 class DreamRecognition:
-    """How well q(a|x) knows its dreams again.
+    """How well q(a|x) recognises its own dreams.
 
     Attributes:
         log_q_a: log q(a|x̃) of every dream's own address.
@@ -48,7 +48,7 @@ class DreamRecognition:
 
     @property
     def loss(self) -> Float[Tensor, ""]:
-        """−1/N Σ log q(a|x̃) + KL(p(a) ‖ p'(a)): keys are shared, and p(a) is to stay what it was."""
+        """−1/N Σ log q(a|x̃) + KL(p(a) ‖ p'(a)): keys are shared, and p(a) should stay as it was."""
         return self.kl_p_a - self.log_q_a.mean()
 
 

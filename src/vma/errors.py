@@ -13,9 +13,29 @@ class InputError(ValueError):
     vma.errors.InputError: The memory is empty: give it at least one item.
     """
 
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
+
+
+LONGEST = 1000  # characters of a sentence
+
+
+def one_line(text: str) -> str:
+    """The text as one line that a terminal can show: what a stranger put into it is escaped, and cut if long."""
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST // 2]} … {shown[-LONGEST // 2 :]}"
+
 
 class TooFewImages(InputError):
     """Data with fewer classes, or images of a class, than are asked for."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was interrupted, and has been saved; `signal` is the number of the signal that did it."""
+
+    def __init__(self, signal: int) -> None:
+        super().__init__(f"interrupted by signal {signal}, and saved")
+        self.signal = signal
 
 
 # What an installation may leave out, by the extra that brings it.
@@ -26,6 +46,12 @@ EXTRAS = {
     "matplotlib": "plots",
     "jinja2": "plots",
     "tensorboard": "tensorboard",
+    "huggingface_hub": "hub",
+    "sklearn": "sklearn",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
+    "onnxscript": "onnx",
+    "faiss": "faiss",
 }
 
 
@@ -40,8 +66,11 @@ def missing_extra(error: ModuleNotFoundError) -> InputError | None:
 
 
 def unknown_name(kind: str, name: str, names: Iterable[str]) -> InputError:
-    """The error for a `name` that is not one of `names`: it lists them and points at the nearest."""
+    """The error for a `name` that is not one of `names`: those that begin with it, or all, and the nearest."""
     names = list(names)
-    near = difflib.get_close_matches(str(name), names, n=1)
+    begun = [each for each in names if name and each.startswith(str(name))]
+    if len(begun) > 1:
+        return InputError(f"Unknown {kind} {name!r}: the names that begin with it are {', '.join(begun)}.")
+    near = begun or difflib.get_close_matches(str(name), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return InputError(f"Unknown {kind} {name!r}: choose one of {', '.join(names)}.{hint}")

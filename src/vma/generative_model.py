@@ -15,9 +15,10 @@ from vma.errors import InputError
 from vma.estimators import Estimate, Estimator, estimate, find_estimator
 from vma.likelihoods import Likelihood
 from vma.memory import KeyedMemory, Memory, PrecedingImages
+from vma.proposals import SearchedMemory
 from vma.warps import Look
 
-AnyMemory = Memory | KeyedMemory | PrecedingImages | None
+AnyMemory = Memory | KeyedMemory | SearchedMemory | PrecedingImages | None
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ class KeyedMemory:
         return replace(self, memory=replace(self.memory, mask=mask))
 
     def by_coordinate(self) -> "KeyedMemory":
-        """The same with keys stored coordinate by coordinate: a single query reads a large memory in its order."""
+        """The same with keys stored coordinate by coordinate: so a single query reads a large memory in order."""
         return replace(self, keys=self.keys.T.contiguous().T)
 
 

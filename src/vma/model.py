@@ -1,13 +1,14 @@
 """p(x|M) = Σ_a p(a) ∫ p(z|m_a) p(x|z,m_a) dz (equation 1), and q(a,z|x) = q(a|x) q(z|m_a,x) (equation 3)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from vma.addressing import AddressDistribution, Addressing
+from vma.addressing import AddressDistribution, Addressing, Posterior, Prior
 from vma.bounds import BoundTerms, multi_sample_bound
 from vma.checks import as_tensor, check_samples, check_shape
 from vma.chunks import in_chunks
@@ -19,6 +20,7 @@ from vma.latents import DiagonalGaussian
 from vma.likelihoods import Drawing, Likelihood, blind_targets
 from vma.memory import KeyedMemory, LearnedMemory, Memory, choose_memory
 from vma.networks import Networks
+from vma.proposals import Proposal, SearchedMemory, draw_places
 from vma.reads import FEWEST_ADAPTIVE, Gather, Reads, adaptive, check_sampling, draw, gather
 from vma.warps import Look
 
@@ -68,7 +70,7 @@ class VMA(GenerativeModel):
     def keyed(self, memory: AnyMemory = None) -> KeyedMemory:
         """The memory to use, with its keys; those of a `KeyedMemory` are not computed again.
 
-        While the key network learns they are: keys of earlier weights would have no gradient, or an old one.
+        While the key network learns, they are: keys of earlier weights would have no gradient, or an old one.
         """
         if not isinstance(memory, KeyedMemory) or self.learned_memory is not None:
             return self.addressing.keyed(self.memory(memory))
@@ -106,32 +108,78 @@ class VMA(GenerativeModel):
         chunk: int = 0,
         seen: Look | None = None,
         blind: float = 0.0,
+        q_a: AddressDistribution | None = None,
         generator: torch.Generator | None = None,
     ) -> BoundTerms:
-        """The terms of the bound at `samples` reads per target, drawn from q(a,z|x)."""
+        """The terms of the bound at `samples` reads per target, drawn from q(a,z|x); `q_a` where it is known."""
         check_samples(samples, 1, "A bound")
         check_sampling(sampling)
         if sampling == "adaptive" and hold_q_z:
             raise InputError("Adaptive reads are for evaluation: train with another sampling.")
-        x, keyed = self.targets(x), self.keyed(memory)
-        memory = keyed.memory
-        p_a = self.addressing.prior(keyed)
-        q_a = self.addressing.posterior(x, keyed) if seen is None else self.glance(x, memory, seen)
+        x = self.targets(x)
+        found: WholeLook | SearchedLook
+        if isinstance(memory, SearchedMemory):
+            found = SearchedLook(memory, self.proposal(x, memory, seen))
+        else:
+            found = self.whole_look(x, memory, seen, q_a)
 
         def at(reads: Reads) -> BoundTerms:
             shape = (*reads.addresses.shape, self.latent)
             noise = torch.randn(shape, dtype=x.dtype, device=x.device, generator=generator)
             hidden = blind_targets(len(x), blind, x.device, generator)
             return self.terms_at(
-                x, memory, p_a, q_a, reads, noise, hold_q_z=hold_q_z, blind=hidden, chunk=chunk
+                x,
+                found.memory,
+                found.p_a,
+                found.q_a,
+                reads,
+                noise,
+                hold_q_z=hold_q_z,
+                blind=hidden,
+                chunk=chunk,
             )
 
-        if sampling == "adaptive" and samples >= FEWEST_ADAPTIVE:
-            return adaptive(q_a, samples, memory, generator, at)
-        plain = (
-            "independent" if sampling == "adaptive" else sampling
-        )  # too few reads to spend some on a pilot
-        return at(draw(q_a, samples, memory, plain, generator))
+        # Too few reads leave none to spend on a pilot.
+        plain = "independent" if sampling == "adaptive" and samples < FEWEST_ADAPTIVE else sampling
+        return found.read(samples, plain, generator, at)
+
+    def whole_look(
+        self,
+        x: Float[Tensor, "batch *image"],
+        memory: AnyMemory,
+        seen: Look | None,
+        q_a: AddressDistribution | None,
+    ) -> "WholeLook":
+        """p(a) and q(a|x) over all of M; q(a|x) may be known."""
+        keyed = self.keyed(memory)
+        p_a = self.addressing.prior(keyed)
+        if q_a is None:
+            q_a = self.addressing.posterior(x, keyed) if seen is None else self.glance(x, keyed.memory, seen)
+        return WholeLook(keyed.memory, p_a, q_a)
+
+    def proposal(self, x: Any, memory: SearchedMemory, seen: Look | None = None) -> Proposal:
+        """r(a|x) = (1 − ε) softmax_C S(m_a, x) + ε p(a), with C what a search of M finds.
+
+        While the key network learns, the keys of the candidates are computed anew, and S has its gradient.
+        """
+        x = self.targets(x)
+        e = self.addressing.queries(x if seen is None else seen(x))
+        similarity = self.addressing.similarity
+        with torch.no_grad():
+            addresses = memory.search(similarity.queries(e)).to(e.device)
+        keys = self.candidate_keys(addresses.clamp(min=0), memory, seen).to(e)
+        scores = torch.stack([similarity.scores(each, query) for each, query in zip(keys, e, strict=True)])
+        return Proposal(addresses, scores, memory.prior(), memory.epsilon)
+
+    def candidate_keys(
+        self, addresses: Int[Tensor, "batch candidates"], memory: SearchedMemory, seen: Look | None
+    ) -> Float[Tensor, "batch candidates matching"]:
+        """k_a of the candidates: as they are stored, or as the weights now have them while these learn."""
+        if not (torch.is_grad_enabled() and any(each.requires_grad for each in self.addressing.parameters())):
+            return memory.keys(addresses)
+        items, place = addresses.unique(return_inverse=True)
+        raw = memory.read(items).to(next(self.parameters()))
+        return self.addressing.keyed(Memory(raw if seen is None else seen(raw))).keys[place]
 
     def glance(self, x: Float[Tensor, "batch *image"], memory: Memory, seen: Look) -> AddressDistribution:
         """q(a|x) of matching networks that see targets and items as `seen` shows them."""
@@ -140,9 +188,9 @@ class VMA(GenerativeModel):
     def terms_at(
         self,
         x: Float[Tensor, "batch *image"],
-        memory: Memory,
-        p_a: AddressDistribution,
-        q_a: AddressDistribution,
+        memory: Memory | SearchedMemory,
+        p_a: Prior,
+        q_a: Posterior,
         reads: Reads,
         noise: Float[Tensor, "batch samples latent"],
         *,
@@ -173,7 +221,7 @@ class VMA(GenerativeModel):
             ]
         p_z = DiagonalGaussian.of_statistics(at_home(prior for prior, _ in decoded))
         return BoundTerms(
-            log_p_a=reads.log_prob(p_a),
+            log_p_a=reads.log_prob(p_a).to(z),
             log_q_a=reads.log_prob(q_a),
             log_p_z=p_z.log_prob(z),
             log_q_z=(q_z.detach() if hold_q_z else q_z).log_prob(z),
@@ -188,10 +236,14 @@ class VMA(GenerativeModel):
         )
 
     def encode(
-        self, targets: Float[Tensor, "batch *encoder"], memory: Memory, block: Gather, chunk: int
+        self,
+        targets: Float[Tensor, "batch *encoder"],
+        memory: Memory | SearchedMemory,
+        block: Gather,
+        chunk: int,
     ) -> Float[Tensor, "reads twice_latent"]:
         """Statistics of q(z|m,x) of every read of a block."""
-        items = self.networks.item_half(memory.read(block.items))
+        items = self.networks.item_half(memory.read(block.items).to(targets))
 
         def of_pairs(part: slice) -> Tensor:
             return self.networks.encode(
@@ -204,12 +256,12 @@ class VMA(GenerativeModel):
         self,
         pixels: tuple[Tensor, ...],
         z: Float[Tensor, "reads latent"],
-        memory: Memory,
+        memory: Memory | SearchedMemory,
         block: Gather,
         chunk: int,
     ) -> tuple[Float[Tensor, "reads twice_latent"], Float[Tensor, "reads"]]:
         """Statistics of p(z|m), and log p(x|m,z), of every read of a block."""
-        features = self.networks.items(memory.read(block.items))
+        features = self.networks.items(memory.read(block.items).to(z))
 
         def log_p_x(part: slice) -> Tensor:
             maps = self.networks.decode(z[part], *block.halves(features.decoder, part))
@@ -233,28 +285,36 @@ class VMA(GenerativeModel):
         self, memory: AnyMemory, samples: int, addresses: Any, generator: torch.Generator | None
     ) -> tuple[Int[Tensor, "samples"], Float[Tensor, "samples outputs height width"]]:
         """a ~ p(a) and z ~ p(z|m_a), or at the given `addresses`; a, and what the decoder makes of m_a and z."""
-        if addresses is None:
+        like = next(self.parameters())
+        chosen: Memory | SearchedMemory
+        if isinstance(memory, SearchedMemory):
+            chosen, p_a = memory, memory.prior()
+            addresses = p_a.sample(samples, generator) if addresses is None else addresses
+        elif addresses is None:
             keyed = self.keyed(memory)
             chosen, addresses = keyed.memory, self.addressing.prior(keyed).sample(samples, generator)
         else:
             chosen = self.memory(memory)
-        a = check_addresses(addresses, chosen)
-        noise = chosen.items.new_empty((len(a), self.latent)).normal_(generator=generator)
+        a = check_addresses(addresses, len(chosen), like.device)
+        noise = like.new_empty((len(a), self.latent)).normal_(generator=generator)
         return a, self.decoded(chosen, a, noise)
 
     def decoded(
-        self, memory: Memory, a: Int[Tensor, "samples"], noise: Float[Tensor, "samples latent"]
+        self,
+        memory: Memory | SearchedMemory,
+        a: Int[Tensor, "samples"],
+        noise: Float[Tensor, "samples latent"],
     ) -> Float[Tensor, "samples outputs height width"]:
         """What the decoder makes of m_a and z = μ + σ ε, with μ and σ those of p(z|m_a) and `noise` ε."""
         items, rows = a.unique(return_inverse=True)
-        features = self.networks.items(memory.read(items))
+        features = self.networks.items(memory.read(items).to(noise))
         z = DiagonalGaussian.of_statistics(features.prior[rows]).sample(noise)
         return self.networks.decode(z, tuple(half.index_select(0, rows) for half in features.decoder))
 
     @torch.no_grad()
     def draw(
         self,
-        memory: Memory,
+        memory: Memory | SearchedMemory,
         a: Int[Tensor, "samples"],
         noise: Float[Tensor, "samples latent"],
         uniforms: Float[Tensor, "samples *image"],
@@ -264,12 +324,56 @@ class VMA(GenerativeModel):
         return self.likelihood.draw(self.decoded(memory, a, noise), uniforms, temperature)
 
 
-def check_addresses(addresses: Any, memory: Memory) -> Int[Tensor, "samples"]:
-    """`addresses` as a tensor of numbers of the memory's items."""
-    a = as_tensor("addresses", addresses).to(memory.items.device)
+@dataclass(frozen=True)
+class WholeLook:
+    """M, p(a), and q(a|x) over all of it."""
+
+    memory: Memory
+    p_a: AddressDistribution
+    q_a: AddressDistribution
+
+    def read(
+        self,
+        samples: int,
+        sampling: str,
+        generator: torch.Generator | None,
+        at: Callable[[Reads], BoundTerms],
+    ) -> BoundTerms:
+        """The terms `at` reads from q(a|x), drawn as `sampling` says."""
+        if sampling == "adaptive":
+            return adaptive(self.q_a, samples, self.memory, generator, at)
+        return at(draw(self.q_a, samples, self.memory, sampling, generator))
+
+
+@dataclass(frozen=True)
+class SearchedLook:
+    """M, and r(a|x) from what a search has found."""
+
+    memory: SearchedMemory
+    q_a: Proposal
+
+    @property
+    def p_a(self) -> Prior:
+        """p(a)."""
+        return self.q_a.p_a
+
+    def read(
+        self,
+        samples: int,
+        sampling: str,
+        generator: torch.Generator | None,
+        at: Callable[[Reads], BoundTerms],
+    ) -> BoundTerms:
+        """The terms `at` reads from r(a|x), drawn as `sampling` says."""
+        return draw_places(self.q_a, samples, sampling, generator, at)
+
+
+def check_addresses(addresses: Any, count: int, device: torch.device) -> Int[Tensor, "samples"]:
+    """`addresses` as a tensor of numbers of a memory's items, of which there are `count`."""
+    a = as_tensor("addresses", addresses).to(device)
     whole = a.ndim == 1 and len(a) > 0 and not a.is_floating_point()
-    if not whole or int(a.min()) < 0 or int(a.max()) >= len(memory):
-        raise InputError(f"addresses must be one or more whole numbers from 0 to {len(memory) - 1}.")
+    if not whole or int(a.min()) < 0 or int(a.max()) >= count:
+        raise InputError(f"addresses must be one or more whole numbers from 0 to {count - 1}.")
     return a.long()
 
 

@@ -11,6 +11,7 @@ from vma.registry import Registry
 
 if TYPE_CHECKING:
     from vma.estimators import Estimator
+    from vma.index import Index, Place
     from vma.similarity import Similarity
 
 SIMILARITIES: "Registry[Similarity]" = Registry(
@@ -64,5 +65,14 @@ MODELS: Registry[Callable[[Any], Any]] = Registry(
         "vae": "vma.baselines.vae:VAE",
         "soft-attention": "vma.baselines.soft_attention:SoftAttention",
         "gmn": "vma.baselines.gmn:GenerativeMatchingNetwork",
+    },
+)
+# Place -> Index
+INDEXES: "Registry[Callable[[Place], Index]]" = Registry(
+    "index",
+    "vma.indexes",
+    {
+        "exact": "vma.index.exact:ExactIndex",
+        "faiss": "vma.index.embedded:FaissIndex",
     },
 )

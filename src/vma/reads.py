@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vma.addressing import AddressDistribution
+from vma.addressing import AddressDistribution, Distribution
 from vma.bounds import BoundTerms
 from vma.chunks import slices
 from vma.errors import InputError, unknown_name
@@ -32,9 +32,9 @@ class Reads:
     log_rest: Float[Tensor, "batch"] | None = None
     choice: Float[Tensor, "batch samples memory"] | None = None
 
-    def log_prob(self, distribution: AddressDistribution) -> Float[Tensor, "batch samples"]:
+    def log_prob(self, distribution: Distribution) -> Float[Tensor, "batch samples"]:
         """log P(a) of every read; for straight-through reads it has a gradient in a."""
-        if self.choice is None:
+        if self.choice is None or not isinstance(distribution, AddressDistribution):
             return distribution.log_prob(self.addresses)
         log_probs = distribution.log_probs
         finite = log_probs.masked_fill(log_probs == -torch.inf, 0.0)
@@ -152,7 +152,7 @@ class StraightThroughGather:
         return StraightThroughGather(items, reads, reads // choice.shape[1], flat)
 
     def blocks(self, size: int) -> Iterable["StraightThroughGather"]:
-        """One block, as every read is of all items."""
+        """A single block, since every read is of all items."""
         return [self]
 
     @property
@@ -190,7 +190,7 @@ def gather(reads: Reads) -> Gather:
 
 
 def independent(
-    q_a: AddressDistribution, samples: int, memory: Memory, generator: torch.Generator | None = None
+    q_a: AddressDistribution, samples: int, memory: Memory | None, generator: torch.Generator | None = None
 ) -> Reads:
     """a_k ~ q(a|x), K times."""
     addresses = q_a.sample(samples, generator)
@@ -209,22 +209,23 @@ def all_addresses(
 def stratified(
     q_a: AddressDistribution,
     samples: int,
-    memory: Memory,
+    memory: Memory | None,
     generator: torch.Generator | None = None,
     allocation: AddressDistribution | None = None,
+    outside: int = 1,
 ) -> Reads:
     """p(x|M) = Σ_{a in S} p(a) p(x|m_a) + Σ_{a not in S} p(a) p(x|m_a): exact in a in S, sampled outside.
 
-    n_a = ⌊(K − 1) r(a)⌋ of the K reads go to address a, where r is the `allocation`, q(a|x) if there is none,
-    and S is where n_a is at least 1: each such read stands for q(a|x) / n_a. What is left of the K reads is
-    drawn from q(a|x) outside of S, and each of these stands for an equal share of its mass. Whatever r, the
-    expectation of Σ_k mass_k w_k is p(x|M), and so the bound is one.
+    n_a = ⌊(K − K₀) r(a)⌋ of the K reads go to address a, where r is the `allocation`, q(a|x) if there is none,
+    and S is where n_a is at least 1: each such read stands for q(a|x) / n_a. What is left of the K reads, K₀ or
+    more, is drawn from q(a|x) outside of S, and each of these stands for an equal share of its mass. Whatever r,
+    the expectation of Σ_k mass_k w_k is p(x|M), and so its logarithm bounds log p(x|M). K₀ is `outside`.
     """
     log_q = q_a.log_probs.detach()
     shares = log_q if allocation is None else allocation.log_probs.detach()
-    counts = ((samples - 1) * shares.double().exp()).floor().long().masked_fill(log_q == -torch.inf, 0)
-    outside = log_q.masked_fill(counts > 0, -torch.inf)
-    log_rest = outside.logsumexp(-1, keepdim=True)
+    counts = ((samples - outside) * shares.double().exp()).floor().long().masked_fill(log_q == -torch.inf, 0)
+    others = log_q.masked_fill(counts > 0, -torch.inf)
+    log_rest = others.logsumexp(-1, keepdim=True)
     nothing_left = log_rest == -torch.inf
     spare = samples - counts.sum(-1, keepdim=True)
     top = log_q.argmax(-1, keepdim=True)
@@ -232,7 +233,7 @@ def stratified(
     ends = counts.cumsum(-1)
     position = torch.arange(samples, device=log_q.device).expand(len(log_q), -1).contiguous()
     inside = torch.searchsorted(ends, position, right=True).clamp(max=log_q.shape[-1] - 1)
-    elsewhere = AddressDistribution.of_scores(torch.where(nothing_left, log_q, outside))
+    elsewhere = AddressDistribution.of_scores(torch.where(nothing_left, log_q, others))
     drawn = elsewhere.sample(samples, generator)
     sampled = position >= ends[:, -1:]
     mass = log_q.gather(-1, inside) - counts.gather(-1, inside).clamp(min=1).log()
@@ -299,7 +300,7 @@ def check_sampling(sampling: str) -> None:
 def adaptive(
     q_a: AddressDistribution,
     samples: int,
-    memory: Memory,
+    memory: Memory | None,
     generator: torch.Generator | None,
     terms_at: Callable[[Reads], BoundTerms],
 ) -> BoundTerms:

@@ -75,7 +75,7 @@ class Registry(Mapping[str, Part], Generic[Part]):
 
 
 def load_part(point: EntryPoint) -> Any:
-    """What an entry point names; one that fails is said with its package and the cause."""
+    """What an entry point names; if it cannot be loaded, the error names its package and the cause."""
     try:
         return point.load()
     except Exception as error:  # whatever the other package's import raises

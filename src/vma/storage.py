@@ -1,36 +1,56 @@
 """A model in one file: weights as safetensors, the configuration as JSON in its header. No pickled code."""
 
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from torch import Tensor
 
+from vma.allowance import Allowance
 from vma.build import build_model
 from vma.config import ModelConfig, config_from, config_of_file
 from vma.errors import InputError
-from vma.files import write_atomically
+from vma.files import at_home, from_outside
 from vma.generative_model import GenerativeModel
+from vma.limits import WEIGHTS
 from vma.pretrained import pretrained_names, weights_of
+from vma.tensor_files import FileKind, Header, Tensors, read_header, read_tensors, write_tensors
 
-FORMAT = "vma-model"
-VERSION = 1
+MODEL_FILE = FileKind("vma-model", "model")
 IN_RUN = "model.safetensors"  # name of the model's file in a run's folder
+TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-def save_model(model: GenerativeModel, path: str | Path) -> None:
+def save_model(
+    model: GenerativeModel,
+    path: str | Path,
+    about: Mapping[str, str] | None = None,
+    *,
+    notes: Mapping[str, str] | None = None,
+) -> None:
     """Write `model` to `path`, atomically.
 
-    >>> vma.save_model(vma.build_vma(vma.paper_mlp()), "digits.safetensors")
+    >>> vma.save_model(vma.build_vma(vma.paper_mlp()), "digits.safetensors", {"data": "my own digits"})
+
+    Args:
+        model: The model.
+        path: The file.
+        about: What a reader should know of it, for `vma info`: names and sentences.
+        notes: Entries of the header of your own.
     """
-    header = {
-        "format": FORMAT,
-        "version": str(VERSION),
-        "config": msgspec.json.encode(model.config).decode(),
-    }
-    tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    write_atomically(Path(path), save(tensors, metadata=header))
+    tensors = model.state_dict()
+    if bad := not_finite(tensors):
+        raise InputError(
+            f"The model is not saved to {path}: its weights {bad!r} are not finite numbers, so all its "
+            "answers would be wrong. Lower the rates that it was trained with."
+        )
+    header = {**(notes or {}), "config": msgspec.json.encode(model.config).decode()}
+    if about:
+        header["about"] = msgspec.json.encode(dict(about)).decode()
+    write_tensors(Path(path), MODEL_FILE, header, tensors)
 
 
 def load_model(path: str | Path) -> GenerativeModel:
@@ -41,46 +61,85 @@ def load_model(path: str | Path) -> GenerativeModel:
     32
     """
     config, tensors = read_model(Path(path))
-    model = build_model(config).to(next(iter(tensors.values())).dtype)
-    try:
+    numbers = sum(tensor.numel() for tensor in tensors.values())
+    with from_outside(f"{path} holds weights that do not fit its own configuration: it is damaged"):
+        with Allowance(3 * numbers + WEIGHTS, str(path)):
+            model = build_model(config)
+        model = model.to(next(each.dtype for each in tensors.values() if each.is_floating_point()))
+        check_types(model, tensors)
         model.load_state_dict(tensors)
-    except RuntimeError:
-        raise InputError(
-            f"{path} holds weights that do not fit its own configuration: it is damaged."
-        ) from None
     return model
 
 
-def read_model(path: Path) -> tuple[ModelConfig, dict[str, torch.Tensor]]:
+def read_model(path: Path) -> tuple[ModelConfig, Tensors]:
     """Configuration and weights of `path`."""
-    if not path.is_file():
-        raise InputError(f"There is no model file {path}.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            config = read_config(path, file.metadata() or {})
-            return config, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"{path} is not a model file, or is damaged: {error}.") from None
+    header, tensors = read_tensors(path, MODEL_FILE)
+    config = read_config(path, header)
+    check_weights(path, tensors)
+    return config, tensors
 
 
-def read_config(path: Path, header: dict[str, str]) -> ModelConfig:
+def read_about(path: Path) -> dict[str, str]:
+    """What was written down about the model in `path`; nothing in files of earlier versions."""
+    about = read_notes(path).get("about", "{}")
+    with from_outside(f"{path} has no readable description: it is damaged"):
+        return msgspec.json.decode(about, type=dict[str, str])
+
+
+def read_notes(path: Path) -> Header:
+    """What else the header of a model's file says, such as how long it was trained."""
+    return read_header(path, MODEL_FILE)
+
+
+def read_config(path: Path, header: Mapping[str, str]) -> ModelConfig:
     """The configuration in a model file's header."""
-    if header.get("format") != FORMAT:
-        raise InputError(f"{path} is a safetensors file, but not one of a vma model.")
-    version = header.get("version", "")
-    if not version.isdecimal() or int(version) > VERSION:
-        raise InputError(f"{path} has format version {version!r}, newer than this vma reads: update vma.")
+    with from_outside(f"{path} has no readable configuration: it is damaged"):
+        values = msgspec.json.decode(header.get("config", ""), type=dict[str, Any])
     try:
-        return config_from(config_of_file(msgspec.json.decode(header.get("config", ""))))
-    except msgspec.DecodeError:
-        raise InputError(f"{path} has no readable configuration: it is damaged.") from None
+        return config_from(config_of_file(values))
+    except InputError as error:
+        raise InputError(f"{path} is damaged, or of another vma than this: {error}") from None
+
+
+def check_weights(path: Path, tensors: Tensors) -> None:
+    """Refuse weights that are none: no numbers, of several types, or values that are not finite."""
+    types = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
+    if len(types) != 1 or not types <= set(TYPES):
+        found = ", ".join(sorted(str(each).removeprefix("torch.") for each in types)) or "none"
+        raise InputError(
+            f"{path} must hold weights of one type, float16 to float64, but it holds {found}: it is damaged."
+        )
+    if bad := not_finite(tensors):
+        raise InputError(f"{path} holds weights {bad!r} that are not finite numbers: train the model again.")
+
+
+def check_types(model: GenerativeModel, tensors: Tensors) -> None:
+    """Refuse whole numbers where the model has weights."""
+    own = model.state_dict()
+    for name, each in tensors.items():
+        if own[name].is_floating_point() != each.is_floating_point():
+            raise TypeError(f"{name} is of another type")
+
+
+def not_finite(tensors: Mapping[str, Tensor]) -> str:
+    """The name of a tensor with a value that is not finite; empty where all of them are."""
+    return next((name for name, each in tensors.items() if not bool(each.isfinite().all())), "")
+
+
+def identity(model: GenerativeModel) -> str:
+    """A hash of the configuration and of all weights in a fixed order, whatever file they are in."""
+    digest = hashlib.sha256(msgspec.json.encode(model.config))
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def model_file(path: Path) -> Path:
     """The file of a model: `path` itself, that of a model in the box, or the one in the folder of a run."""
     if str(path) in pretrained_names():
         return weights_of(str(path))
-    path = path.expanduser()
+    path = at_home(path)
     if not path.is_dir():
         return path
     places = [path / IN_RUN, path / "vma" / IN_RUN]

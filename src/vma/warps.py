@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
-from vma.errors import InputError
+from vma.ranges import ShareBelowOne, Within, check_ranges
 
 Images = Float[Tensor, "batch *image"]
 Look = Callable[[Images], Images]  # what the matching networks see of an image
@@ -16,7 +17,7 @@ Look = Callable[[Images], Images]  # what the matching networks see of an image
 
 @dataclass(frozen=True)
 class WarpSettings:
-    """How far the images are moved that the matching networks see in training; all zero for not at all.
+    """How far images are moved before the matching networks see them in training; all zero for not at all.
 
     Each image has a map of its own, its numbers uniform between plus and minus these. The generative model
     sees every image as it is.
@@ -28,21 +29,18 @@ class WarpSettings:
         aspect: Share of the width by which it differs from the height.
         shift: Share of half the width, and of half the height.
         turns: Turn the memory and all that is looked for in it by the same multiple of 90 degrees, and mirror
-            both, at random: characters that nobody has drawn.
+            both, at random: this makes characters that nobody has drawn.
     """
 
-    rotation: float = 0.0
-    shear: float = 0.0
-    scale: float = 0.0
-    aspect: float = 0.0
-    shift: float = 0.0
+    rotation: Annotated[float, Within(0.0, 10.0)] = 0.0
+    shear: Annotated[float, Within(0.0, 10.0)] = 0.0
+    scale: ShareBelowOne = 0.0
+    aspect: ShareBelowOne = 0.0
+    shift: Annotated[float, Within(0.0, 10.0)] = 0.0
     turns: bool = False
 
     def __post_init__(self) -> None:
-        if min(self.sizes) < 0:
-            raise InputError("The sizes of warps must not be negative.")
-        if max(self.scale, self.aspect) >= 1:
-            raise InputError("A warp's scale and aspect are shares of an image's size: below 1.")
+        check_ranges(self, "warps.")
 
     @property
     def sizes(self) -> tuple[float, ...]:

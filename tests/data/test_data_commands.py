@@ -1,6 +1,7 @@
 """`vma data list | show | verify | fetch`, and the loader by name."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ from PIL import Image
 from tests.helpers.data_files import make_dataset
 from vma import cli
 from vma.data import DATASETS, Dataset, GlyphOptions, contact_sheet, load_dataset
+from vma.data.omniglot28 import CHARDATA
+from vma.data.sources import check_published, git_blob_id
 from vma.errors import InputError
 
 
@@ -55,6 +58,9 @@ def test_show_writes_a_sheet_of_a_users_folder(tmp_path: Path, capsys: pytest.Ca
             str(out),
             "--folder.invert",
             "no",
+            "--folder.no-level",
+            "--folder.no-crop",
+            "--folder.no-thin",
         ]
     )
     assert "0.7857 ink" in capsys.readouterr().out  # 22 rows of 28, since the page is not square
@@ -121,6 +127,17 @@ def test_verify_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.count("FAILED") == 2
     with pytest.raises(InputError, match="downloading is switched off"):
         cli.run(["data", "verify", "mnist"])
+
+
+def test_verify_compares_the_file_where_nothing_is_known_of_its_images(tmp_path: Path) -> None:
+    """Whatever images a file of the right shape holds, it is not Burda's."""
+    (tmp_path / "chardata.mat").write_bytes(b"of the right shape, perhaps")
+    with pytest.raises(
+        InputError, match=r"chardata.mat is not the file that was published.*Get it from https"
+    ):
+        cli.run(["data", "verify", "omniglot28", "--data", str(tmp_path)])
+    right = replace(CHARDATA, git_blob=git_blob_id(tmp_path / "chardata.mat"))
+    check_published(right, tmp_path / "chardata.mat")
 
 
 def test_fetch_finds_what_is_here(real_data: Path, capsys: pytest.CaptureFixture[str]) -> None:

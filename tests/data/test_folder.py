@@ -1,5 +1,6 @@
 """A user's own images."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ SHAPE = np.zeros((56, 56), np.uint8)  # an L of ink
 SHAPE[8:48, 8:16] = 255
 SHAPE[40:48, 8:40] = 255
 SMALL = SHAPE.reshape(28, 2, 28, 2).max(axis=(1, 3))
+PLAIN = FolderOptions(level=False, uneven=False, crop=False, thin=False, binarize=0.5)  # only fitted
 
 
 def put(folder: Path, name: str, image: Image.Image | np.ndarray) -> None:
@@ -37,7 +39,7 @@ def in_mode(mode: str) -> Image.Image:
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
 def test_any_mode(tmp_path: Path, mode: str) -> None:
     put(tmp_path, "ell/a.png", in_mode(mode))
-    data = load_dataset("folder", "all", data=tmp_path)
+    data = load_dataset("folder", "all", data=tmp_path, folder=PLAIN)
     assert data.classes == ("ell",)
     np.testing.assert_array_equal(data.images[0], SMALL)
 
@@ -54,7 +56,7 @@ def test_classes_and_order(tmp_path: Path) -> None:
 def test_polarity(tmp_path: Path) -> None:
     put(tmp_path, "light/a.png", SHAPE)
     for invert, expected in (("auto", SMALL), ("no", SMALL), ("yes", 255 - SMALL)):
-        data = load_dataset("folder", "all", data=tmp_path, folder=FolderOptions(invert=invert))
+        data = load_dataset("folder", "all", data=tmp_path, folder=replace(PLAIN, invert=invert))
         np.testing.assert_array_equal(data.images[0], expected)
 
 
@@ -62,7 +64,9 @@ def test_wide_image_is_not_distorted(tmp_path: Path) -> None:
     wide = np.zeros((20, 80), np.uint8)
     wide[:, 30:50] = 255
     put(tmp_path, "wide/a.png", wide)
-    image = load_dataset("folder", "all", data=tmp_path, size=40, folder=FolderOptions(invert="no")).images[0]
+    image = load_dataset("folder", "all", data=tmp_path, size=40, folder=replace(PLAIN, invert="no")).images[
+        0
+    ]
     rows, columns = np.flatnonzero(image.any(1)), np.flatnonzero(image.any(0))
     assert (rows[0], rows[-1], columns[0], columns[-1]) == (15, 24, 15, 24)
 
@@ -71,7 +75,7 @@ def test_crop_with_margin(tmp_path: Path) -> None:
     page = np.zeros((200, 300), np.uint8)
     page[20:52, 200:232] = 255
     put(tmp_path, "dot/a.png", page)
-    options = FolderOptions(crop=True, margin=0.1)
+    options = replace(PLAIN, crop=True, margin=0.1)
     image = load_dataset("folder", "all", data=tmp_path, size=20, folder=options).images[0]
     assert (image[2:18, 2:18] == 255).all()
     assert image.sum() == 255 * 16 * 16
@@ -79,9 +83,9 @@ def test_crop_with_margin(tmp_path: Path) -> None:
 
 def test_grey_is_kept_on_request(tmp_path: Path) -> None:
     put(tmp_path, "a/a.png", SHAPE // 2)
-    grey = load_dataset("folder", "all", data=tmp_path, folder=FolderOptions(binarize=None)).images[0]
+    grey = load_dataset("folder", "all", data=tmp_path, folder=replace(PLAIN, binarize=None)).images[0]
     assert set(np.unique(grey)) == {0, 127}
-    dim = load_dataset("folder", "all", data=tmp_path, folder=FolderOptions(binarize=0.6)).images[0]
+    dim = load_dataset("folder", "all", data=tmp_path, folder=replace(PLAIN, binarize=0.6)).images[0]
     assert not dim.any()
 
 
@@ -144,3 +148,13 @@ def test_colours_are_kept_where_they_are_asked_for(tmp_path: Path) -> None:
     assert not data.images[0, :, 14:].any()
     assert not data.images[0, :, :, :7].any()
     assert not data.images[0, :, :, 21:].any()
+
+
+def test_doubtful_pictures_are_named_in_one_warning(tmp_path: Path) -> None:
+    blocks = np.random.default_rng(0).integers(0, 255, (12, 12), np.uint8).repeat(20, 0).repeat(20, 1)
+    for name in ("a", "b"):
+        put(tmp_path, f"odd/{name}.png", blocks)
+    put(tmp_path, "fine/a.png", SHAPE)
+    with pytest.warns(UserWarning, match=r"^2 of 3 pictures .* odd/a\.png \(.*, odd/b\.png \(") as caught:
+        load_dataset("folder", "all", data=tmp_path)
+    assert len(caught) == 1

@@ -133,6 +133,8 @@ def test_columns_are_images_column_by_column(tmp_path: Path) -> None:
     np.testing.assert_array_equal(columns_to_images(column, tmp_path)[0], image)
     with pytest.raises(InputError, match=r"outside \[0, 1\]"):
         columns_to_images(column * 2, tmp_path)
+    with pytest.raises(InputError, match="of which 100% have no ink"):
+        columns_to_images(column * 0, tmp_path)
 
 
 def chardata(n_train: int = 24345, n_test: int = 8070, labels: bool = True) -> bytes:

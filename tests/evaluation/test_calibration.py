@@ -30,6 +30,7 @@ from vma.evaluation.classification import trial_draw
 from vma.evaluation.figures import draw_calibration, merge
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.tables import table
+from vma.fewshot.lookup import look_up
 from vma.fewshot.recognition import RULES, shares
 
 TRIALS = 4000
@@ -98,7 +99,7 @@ def test_what_is_measured_is_what_recognise_says() -> None:
     keyed = about.model.remember(episode.memory)
     for name, (said,) in row.rules.items():
         classes, x = episode.memory_labels.tolist(), episode.targets.double()
-        share = shares(about.model, keyed, classes, x, RULES[name], 2, about.generator(5, 0))[0]
+        share = shares(look_up(about.model, keyed, x), classes, RULES[name], 2, about.generator(5, 0))[0]
         mass = torch.stack([share[episode.memory_labels == c].sum() for c in range(3)])
         label = int(episode.target_labels)
         assert said.probability == pytest.approx(float(mass.max()))

@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.helpers.small_runs import fit, small, tiny
+from tests.helpers.small_runs import child, ending, fit, small, tiny
 from vma import InputError
 from vma.commands.evaluation import EVALUATIONS, evaluate_command, usage
 from vma.evaluation.answers import answer, answer_of, newest
@@ -81,6 +81,36 @@ def test_answers_are_added_and_never_overwritten(tmp_path: Path) -> None:
     assert found is not None
     assert answer_of(json.loads(found.read_text()), {"squares": Sum}).results == Sum(30)
     assert newest(tmp_path, counting([], parts=6)) is None
+
+
+def keep_many(folder: Path) -> None:
+    """What an evaluation that is over at once does, twenty times in a second."""
+    for _ in range(20):
+        answer(counting([]), folder, HERE)
+
+
+def test_answers_of_three_processes_at_once_are_all_kept(tmp_path: Path) -> None:
+    processes = [child(keep_many, tmp_path) for _ in range(3)]
+    assert [ending(process) for process in processes] == [0, 0, 0]
+    files = list(tmp_path.glob("squares-*.json"))
+    assert len(files) == 60
+    assert all(json.loads(file.read_text())["results"] == {"sum": 30} for file in files)
+
+
+def test_what_an_older_version_kept_still_counts(tmp_path: Path) -> None:
+    """It called a model by a hash of its file."""
+    now, before = (
+        replace(counting([]), about={"model": {"weights": name}}) for name in ("identity", "of the file")
+    )
+    formerly = {"identity": "of the file"}
+    path = tmp_path / "unfinished" / f"{before.digest}-0.jsonl"
+    path.parent.mkdir()
+    path.write_text('{"unit": 2, "row": {"square": 4}}')
+    assert kept_rows(path.parent, now, formerly) == {2: Square(4)}
+    assert kept_rows(path.parent, now) == {}
+    found = answer(before, tmp_path, HERE)
+    assert newest(tmp_path, now) is None
+    assert newest(tmp_path, now, formerly) == Path(found.file)
 
 
 def test_another_evaluation_does_not_use_the_rows(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from vma.runs.checkpoint import Progress, read_progress, save_checkpoint
 from vma.runs.folder import settings_from
 from vma.runs.presets import PRESETS
 from vma.runs.settings import NEVER, SleepSettings
+from vma.storage import load_model, save_model
 
 SLEEP = SleepSettings(share=0.25, dreams=4)
 
@@ -28,12 +29,12 @@ def test_overrides_are_what_differs_from_the_preset() -> None:
     changed = replace(
         preset,
         optimiser=replace(preset.optimiser, rate=0.5, schedule="constant"),
-        data=replace(preset.data, folder=replace(preset.data.folder, crop=True)),
+        data=replace(preset.data, folder=replace(preset.data.folder, crop=False)),
         sleep=replace(preset.sleep, classes=(4, 8)),
         seed=3,
     )
     assert overrides(changed) == {
-        "optimiser.rate": 0.5, "optimiser.schedule": "constant", "data.folder.crop": True, "sleep.classes": (4, 8),
+        "optimiser.rate": 0.5, "optimiser.schedule": "constant", "data.folder.crop": False, "sleep.classes": (4, 8),
         "seed": 3,
     }  # fmt: skip
 
@@ -94,9 +95,13 @@ def test_a_run_that_has_not_slept_says_nothing_of_sleep(tmp_path: Path) -> None:
 def test_a_sleep_counts_when_it_is_complete(
     updates: int, minutes: float, slept: Progress, counted: bool, tmp_path: Path
 ) -> None:
+    """Where the model does not say itself how long it was trained, as in older versions."""
     run = fit(small(updates=6), tmp_path / "run")
     awake = read_progress(run.checkpoint_file)
+    model = load_model(run.model_file)
+    save_model(model, run.model_file)
     save_checkpoint(run.sleep_file, slept, {}, [], torch.zeros(1))
-    about = describe_model(run, small(updates=updates, minutes=minutes, sleep=SLEEP))
+    run.keep_settings(small(updates=updates, minutes=minutes, sleep=SLEEP))
+    about = describe_model(run, run.settings(), model)
     assert (about.updates, about.sleep_updates) == (6, 2 if counted else 0)
     assert about.hours == (2.0 if counted else round(awake.seconds / 3600, 4))

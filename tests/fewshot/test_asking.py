@@ -19,14 +19,15 @@ from tests.helpers.oracles import (
 )
 from tests.helpers.trained_models import drawings, trained, trained_mlp
 from vma import AddressDistribution, Memory, decomposition
+from vma.addressing import Addressing
 from vma.errors import InputError
 from vma.fewshot import ImageMemory, Norm, TrainedModel
 from vma.fewshot.imagination import any_directions, around, main_directions
+from vma.fewshot.lookup import LookUp, look_up
 from vma.fewshot.novelty import Measures, Rule, rule_of, t_limit
 from vma.fewshot.recognition import log_likelihoods
 from vma.fewshot.scores import (
     comparable,
-    embedded,
     log_p,
     nearest_angle,
     odds_of_turned,
@@ -35,7 +36,6 @@ from vma.fewshot.scores import (
     turned_copies,
     usual,
 )
-from vma.model import VMA
 
 LABELS = ["a", "b", "a", "c", "b"]
 
@@ -162,7 +162,7 @@ def with_posterior(monkeypatch: pytest.MonkeyPatch, q: Sequence[float]) -> None:
     """From now on q(a|x) is `q` for every target."""
     log_probs = torch.tensor(q).log()
     monkeypatch.setattr(
-        VMA, "posterior", lambda self, x, memory: AddressDistribution(log_probs.expand(len(x), -1))
+        Addressing, "matched", lambda self, e, keyed: AddressDistribution(log_probs.expand(len(e), -1))
     )
 
 
@@ -238,6 +238,10 @@ def test_a_score_is_below_the_exact_log_marginal(tmp_path: Path) -> None:
     assert few.mean() < exact + SIGMAS * few.std() / math.sqrt(len(few))
 
 
+def first_target(memory: ImageMemory) -> LookUp:
+    return memory.look_up(TARGETS[0])
+
+
 def test_what_is_usual_leaves_each_item_out_and_then_its_class(memory: ImageMemory) -> None:
     model, known, new = memory.model, [], []
     for i in (0, 1, 2, 4):  # the only c has no other of its kind
@@ -245,18 +249,19 @@ def test_what_is_usual_leaves_each_item_out_and_then_its_class(memory: ImageMemo
         own = model.bound(x, Memory(x), 5, generator=seeded())
         for rows, gone in ((known, [i]), (new, [j for j in range(5) if LABELS[j] == LABELS[i]])):
             rest, copied = memory.forget(gone), [j for j in (0, 1, 2, 4) if j not in gone]
-            e, copies = embedded(rest.model, x[0]), turned_copies(memory.model, memory.keyed, copied)
-            left_out = float(model.bound(x, plain(rest), 5, generator=seeded()) / own)
-            rows.append(
-                (left_out, nearest_angle(rest.keyed, e), odds_of_turned(rest.model, rest.keyed, copies, e))
+            look, copies = (
+                look_up(rest.model, rest.keyed, x),
+                turned_copies(memory.model, memory.keyed, copied),
             )
+            left_out = float(model.bound(x, plain(rest), 5, generator=seeded()) / own)
+            rows.append((left_out, nearest_angle(look), odds_of_turned(look, copies)))
     norm, expected = memory.norm(samples=5), rule_of(np.array(known), np.array(new))
     assert norm.rule is not None
     assert norm.rule.slopes == pytest.approx(expected.slopes, rel=1e-5)
     assert norm.rule.offset == pytest.approx(expected.offset, rel=1e-5)
     assert norm.typical == pytest.approx(np.median([surprise for surprise, _, _ in known]))
     (found,) = memory.score(TARGETS[0], samples=5)
-    own = own_log_p(memory.model, memory.items.new_tensor(TARGETS[0]), 5, 0)
+    own = own_log_p(first_target(memory), 5, 0)
     assert found.odds is not None
     measures = Measures(found.surprise, found.angle, found.odds)
     assert found.threshold == pytest.approx(norm.rule.largest_surprise(measures) * own)
@@ -266,18 +271,18 @@ def test_what_is_usual_leaves_each_item_out_and_then_its_class(memory: ImageMemo
 
 
 def test_the_angle_is_to_the_nearest_key_in_use(memory: ImageMemory) -> None:
-    e = embedded(memory.model, memory.items.new_tensor(TARGETS[0]))
-    cosines = torch.cosine_similarity(e[None], memory.keyed.keys)
-    close(nearest_angle(memory.keyed, e), cosines.max().arccos())
+    look = first_target(memory)
+    cosines = torch.cosine_similarity(look.queries, memory.keyed.keys)
+    close(nearest_angle(look), cosines.max().arccos())
     mask = cosines < cosines.max()
-    close(nearest_angle(memory.keyed.only(mask), e), cosines[mask].max().arccos())
+    close(nearest_angle(look.given(memory.keyed.only(mask))), cosines[mask].max().arccos())
 
 
 def test_the_odds_are_those_of_one_memory_of_items_and_turned_copies(memory: ImageMemory) -> None:
     x = memory.items.new_tensor(TARGETS[0])
     copies = turned_copies(memory.model, memory.keyed, [1, 3])
     q = memory.model.posterior(x[None], memory.keyed.join(copies)).log_probs[0].exp()
-    found = odds_of_turned(memory.model, memory.keyed, copies, embedded(memory.model, x))
+    found = odds_of_turned(look_up(memory.model, memory.keyed, x[None]), copies)
     close(found, (q[5:].sum() / q[:5].sum()).log())
 
 
@@ -290,13 +295,12 @@ def test_turned_copies_are_all_others(tmp_path: Path, size: tuple[int, int], tur
 
 
 def test_novelty_is_more_surprise_than_the_limit(memory: ImageMemory) -> None:
-    x = memory.items.new_tensor(TARGETS[0])
-    surprise = log_p(memory.model, memory.keyed, x, 4, 0) / own_log_p(memory.model, x, 4, 0)
-    copies, e = turned_copies(memory.model, memory.keyed, [0]), embedded(memory.model, x)
-    rest = 2 * nearest_angle(memory.keyed, e) + 3 * odds_of_turned(memory.model, memory.keyed, copies, e)
+    look, copies = first_target(memory), turned_copies(memory.model, memory.keyed, [0])
+    surprise = log_p(look, 4, 0) / own_log_p(look, 4, 0)
+    rest = 2 * nearest_angle(look) + 3 * odds_of_turned(look, copies)
     for limit, novel in ((surprise * 0.99, True), (surprise * 1.01, False)):
         rule = Rule(Measures(1.0, 2.0, 3.0), limit + rest - t_limit(0.05, 8.0), 8.0)
-        found = score(memory.model, memory.keyed, x, Norm(1.0, rule, turned=copies), 4, 0)
+        found = score(look, Norm(1.0, rule, turned=copies), 4, 0)
         assert found.novel is novel
         assert found.threshold == pytest.approx(limit * found.log_p / surprise)
         assert found.surprise == pytest.approx(surprise)

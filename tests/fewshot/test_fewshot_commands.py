@@ -10,7 +10,9 @@ from PIL import Image
 
 from tests.helpers.oracles import small_mlp
 from tests.helpers.trained_models import drawings, trained
-from vma.commands.fewshot import explain, export, imagine, info, recognise, score
+from vma.commands.export import export
+from vma.commands.fewshot import explain, imagine, recognise, score
+from vma.commands.info import info
 from vma.errors import InputError
 from vma.fewshot import load
 from vma.fewshot.labels import as_label
@@ -60,11 +62,43 @@ def test_recognise(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert float(row["p(a)"]) == found.probabilities["a"]
         first, share = found.items[0]
         assert row["items"].split("; ")[0] == f"{first} {memory.labels[first]} {share:.4g}"
+        assert row["sources"].split("; ")[0] == memory.sources[first]
+        assert row["novel"] == str(found.novel)
     run(recognise, "run", "new/x.png", "--memory", "memory", "--by", "likelihood", "--out", "answers.json")
     (answer,) = json.loads(Path("answers.json").read_text())
     assert set(answer["probabilities"]) == {"a", "b"}
     assert sum(answer["probabilities"].values()) == pytest.approx(1)
     assert answer["items"][0]["label"] in ("a", "b")
+    assert answer["items"][0]["source"] in memory.sources
+    assert answer["novel"] in (True, False)
+
+
+def test_recognise_says_what_is_new_and_which_files_decided(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vma.fewshot.image_memory.novel", lambda *_: [True])
+    run(recognise, "run", "one.png", "--memory", "memory")
+    said = capsys.readouterr().out
+    assert "new: closest to " in said
+    assert "memory/a/1.png (" in said or "memory/b/" in said
+    run(recognise, "run", "one.png", "--memory", "memory", "--no-novelty")
+    assert "new: " not in capsys.readouterr().out
+    monkeypatch.undo()
+    monkeypatch.chdir(place)
+    run(recognise, "run", "one.png", "--memory", "memory/a")
+    assert "What is new is unknown: novelty needs 4 or more items" in capsys.readouterr().out
+
+
+def test_imagine_a_data_set(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(imagine, "run", "--memory", "memory", "--each", "3", "--out", "set", "--binary")
+    assert "3 images of each of 2 classes: set" in capsys.readouterr().out
+    assert len(load("run").remember("set")) == 6
+    with pytest.raises(InputError, match="set is not empty"):
+        run(imagine, "run", "--memory", "memory", "--each", "3", "--out", "set")
+    with pytest.raises(InputError, match="leave --label and --item out"):
+        run(imagine, "run", "--memory", "memory", "--each", "3", "--out", "new-set", "--label", "a")
+    with pytest.raises(InputError, match=r"so imagined\.png must be the name of a folder"):
+        run(imagine, "run", "--memory", "memory", "--each", "3")
 
 
 def test_score(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

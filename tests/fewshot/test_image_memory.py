@@ -17,7 +17,7 @@ from vma.baselines import VAE
 from vma.build import build_vma
 from vma.data import FolderOptions
 from vma.fewshot import ImageMemory, TrainedModel, load
-from vma.fewshot.memory_file import FORMAT
+from vma.fewshot.memory_file import MEMORY_FILE
 from vma.memory import KeyedMemory
 
 
@@ -95,8 +95,8 @@ def test_growing_and_shrinking_compute_each_key_once(
 
 
 def test_options_are_kept_for_later_images(model: TrainedModel) -> None:
-    memory = model.remember(1 - drawings(2), options=FolderOptions(invert="no"))
-    added = memory.add(1 - drawings(1), options=FolderOptions(invert="yes")).add(1 - drawings(1))
+    memory = model.remember(1 - drawings(2), options=FolderOptions(invert="no", level=False))
+    added = memory.add(1 - drawings(1), options=FolderOptions(invert="yes", level=False)).add(1 - drawings(1))
     np.testing.assert_array_equal(added.items[2].numpy(), drawings(1)[0])
     np.testing.assert_array_equal(added.items[3].numpy(), 1 - drawings(1)[0])
 
@@ -122,14 +122,14 @@ def test_one_file(model: TrainedModel, tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_grey_items_come_back_exactly(model: TrainedModel, tmp_path: Path) -> None:
     grey = drawings(2) * np.array([50, 200], np.uint8)[:, None, None]
-    memory = model.remember(grey, options=FolderOptions(binarize=None))
+    memory = model.remember(grey, options=FolderOptions(level=False, binarize=None))
     assert set(np.unique(memory.items.numpy() * 255).round()) == {0, 50, 200}
     memory.save(tmp_path / "grey.safetensors")
     assert torch.equal(model.open_memory(tmp_path / "grey.safetensors").items, memory.items)
 
 
 def header(**changes: str) -> dict[str, str]:
-    return {"format": FORMAT, "version": "1", "labels": "[null,null]", "model": ""} | changes
+    return {"format": MEMORY_FILE.format, "version": "1", "labels": "[null,null]", "model": ""} | changes
 
 
 ITEMS = torch.zeros(2, *SIZE, dtype=torch.uint8)
@@ -255,9 +255,11 @@ def test_labels_in_the_file_are_plain_json(model: TrainedModel) -> None:
     content = model.remember(drawings(2), ["a", None]).to_bytes()
     size = int.from_bytes(content[:8], "little")
     metadata = msgspec.json.decode(content[8 : 8 + size])["__metadata__"]
+    assert len(metadata.pop("checksum")) == 64
     assert metadata == {
         "format": "vma-memory",
         "version": "1",
         "labels": '["a",null]',
+        "sources": "[null,null]",
         "model": model.fingerprint,
     }

@@ -2,6 +2,7 @@
 
 import re
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,16 @@ from PIL import Image
 
 from tests.helpers.trained_models import drawings
 from vma.data import FolderOptions
+from vma.data.picture import DoubtfulPicture
 from vma.errors import InputError
 from vma.fewshot.images import OPTIONS, as_ink
 
 SIZE = (26, 26)
 DRAWING = drawings(1, SIZE)[0]
-LARGE = DRAWING.repeat(4, 0).repeat(4, 1)
+SIGN = np.zeros(SIZE, np.uint8)  # a flag on its pole
+SIGN[4:22, 8] = SIGN[4, 8:19] = SIGN[12, 8:19] = SIGN[4:13, 18] = 1
+LARGE = SIGN.repeat(4, 0).repeat(4, 1)
+PLAIN = FolderOptions(level=False, uneven=False, crop=False, thin=False, binarize=0.5)  # only fitted
 
 
 def ink(images: Any, options: FolderOptions | None = None) -> np.ndarray:
@@ -30,7 +35,12 @@ def saved(path: Path, array: np.ndarray) -> Path:
     return path
 
 
-@pytest.mark.parametrize("options", [None, FolderOptions(), FolderOptions(level=True, binarize=None)])
+def kind(images: Any) -> str:
+    """A name for a case of a test."""
+    return f"{type(images).__name__}-{getattr(images, 'dtype', getattr(images, 'mode', ''))}"
+
+
+@pytest.mark.parametrize("options", [None, PLAIN, FolderOptions(binarize=None)])
 def test_binary_images_of_the_models_size_pass_unchanged(options: FolderOptions | None) -> None:
     images = drawings(50, SIZE, seed=3)
     np.testing.assert_array_equal(ink(images, options), images)
@@ -48,40 +58,52 @@ def test_binary_images_of_the_models_size_pass_unchanged(options: FolderOptions 
         1 - DRAWING,
         (1 - DRAWING).astype(np.float32) * 0.8,
         255 - 100 * DRAWING,
-        LARGE * 255,
-        1.0 - LARGE,
         DRAWING[None],
         DRAWING[None, None],
         DRAWING.tolist(),
         [DRAWING.astype(bool)],
-        torch.from_numpy(LARGE),
         torch.from_numpy(DRAWING).to(torch.bfloat16),
+        Image.fromarray(255 - 255 * DRAWING).convert("RGB"),
+    ],
+    ids=kind,
+)
+def test_every_kind_of_drawing_of_the_models_size_gives_the_same_ink(images: Any) -> None:
+    np.testing.assert_array_equal(ink(images), DRAWING[None])
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        LARGE * 255,
+        1.0 - LARGE,
+        torch.from_numpy(LARGE),
         np.stack([255 - 255 * LARGE] * 3, -1),
         np.stack([0 * LARGE] * 3 + [255 * LARGE], -1),
+        np.stack([255 + 0 * LARGE] * 3 + [255 * LARGE], -1),
         np.stack([255 * LARGE] * 3, -1)[None],
         Image.fromarray(LARGE * 255),
-        Image.fromarray(255 - 255 * DRAWING).convert("RGB"),
         Image.fromarray(LARGE.astype(bool)),
     ],
-    ids=lambda images: f"{type(images).__name__}-{getattr(images, 'dtype', getattr(images, 'mode', ''))}",
+    ids=kind,
 )
-def test_every_kind_of_image_gives_the_same_ink(images: Any) -> None:
-    np.testing.assert_array_equal(ink(images), DRAWING[None])
+def test_every_kind_of_larger_picture_gives_the_same_ink(images: Any) -> None:
+    np.testing.assert_array_equal(ink(images, PLAIN), SIGN[None])
+    np.testing.assert_array_equal(ink(images), ink(255 - 255 * LARGE))
 
 
 def test_files_folders_and_lists_of_anything(tmp_path: Path) -> None:
     file = saved(tmp_path / "one.png", 255 - 255 * LARGE)
     saved(tmp_path / "b" / "2.png", 255 * LARGE)
-    saved(tmp_path / "a" / "1.png", 255 * DRAWING)
+    saved(tmp_path / "a" / "1.png", 255 * LARGE)
     saved(tmp_path / ".hidden" / "1.png", 255 * DRAWING)
     (tmp_path / "notes.txt").write_text("not an image")
     folder = as_ink(tmp_path, SIZE)
     assert folder.labels == (None, "a", "b")
     assert [Path(name).name for name in folder.names] == ["one.png", "1.png", "2.png"]
-    mixed = as_ink([str(file), DRAWING, Image.fromarray(255 * LARGE), np.stack([DRAWING] * 2)], SIZE)
+    mixed = as_ink([str(file), LARGE, Image.fromarray(255 * LARGE), np.stack([LARGE] * 2)], SIZE)
     assert mixed.names[1:] == ("image 2 of 5", "image 3 of 5", "image 4 of 5", "image 5 of 5")
     for images in (folder.images, mixed.images):
-        np.testing.assert_array_equal(images.numpy(), np.stack([DRAWING] * len(images)))
+        np.testing.assert_array_equal(images.numpy(), np.repeat(ink(LARGE), len(images), axis=0))
     assert as_ink(folder, SIZE) is folder
 
 
@@ -89,14 +111,26 @@ def test_photographs_pencil_and_thin_lines_keep_their_strokes() -> None:
     rng = np.random.default_rng(0)
     shading = np.linspace(215, 190, LARGE.shape[1]) + rng.normal(0, 4, LARGE.shape)
     photograph = (shading - 90 * LARGE).astype(np.uint8)
-    np.testing.assert_array_equal(ink(photograph), DRAWING[None])
+    np.testing.assert_array_equal(ink(photograph), ink(LARGE))
     thin = np.full((520, 520), 255, np.uint8)
     thin[100:400, 301:304] = 0
     line = ink(thin)[0]
-    assert line[6:19, 15].all()
-    assert line.sum() < 20
+    assert line[5:21].any(1).all()
+    assert line.sum() < 40
     with pytest.raises(InputError, match="no ink"):
-        ink(thin, FolderOptions())
+        ink(thin, PLAIN)
+
+
+def test_one_warning_names_the_pictures_that_are_no_drawings(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        saved(tmp_path / f"{name}.png", rng.integers(0, 255, (12, 12), np.uint8).repeat(20, 0).repeat(20, 1))
+    saved(tmp_path / "fine.png", 255 * LARGE)
+    with pytest.warns(
+        DoubtfulPicture, match=r"^2 of 3 pictures may not be .*a\.png \(it .*b\.png \(it "
+    ) as caught:
+        ink(tmp_path)
+    assert len(caught) == 1
 
 
 def test_a_stack_of_images_of_the_models_size_is_not_taken_for_one_in_colour() -> None:
@@ -107,7 +141,7 @@ def test_a_stack_of_images_of_the_models_size_is_not_taken_for_one_in_colour() -
 def test_wide_models_get_wide_images_without_distortion() -> None:
     square = np.zeros((40, 40), np.uint8)
     square[10:30, 10:30] = 255
-    found = as_ink(square, (20, 40), FolderOptions(invert="no")).images[0].numpy()
+    found = as_ink(square, (20, 40), replace(PLAIN, invert="no")).images[0].numpy()
     rows, columns = np.flatnonzero(found.any(1)), np.flatnonzero(found.any(0))
     assert (rows[0], rows[-1], columns[0], columns[-1]) == (5, 14, 15, 24)
 
@@ -180,5 +214,5 @@ def test_an_enormous_file_is_refused_before_it_is_unpacked(tmp_path: Path) -> No
 def test_options_are_checked() -> None:
     assert OPTIONS.level
     for change in ({"margin": 0.5}, {"binarize": 2.0}, {"binarize": -0.1}):
-        with pytest.raises(InputError, match="must lie in"):
+        with pytest.raises(InputError, match=r"must be a number from 0\.0"):
             FolderOptions(**change)

@@ -8,7 +8,7 @@ import torch
 from tests.helpers.oracles import small_convolutional
 from tests.helpers.trained_models import drawings, trained
 from vma import InputError
-from vma.data.folder import FolderOptions
+from vma.data.picture import FolderOptions
 from vma.fewshot import ImageMemory, TrainedModel
 from vma.fewshot.figures import imagined_png
 
@@ -66,7 +66,7 @@ def test_all_questions_have_answers(memory: ImageMemory) -> None:
 
 
 def test_grey_images_are_refused_in_a_sentence(memory: ImageMemory, model: TrainedModel) -> None:
-    grey, options = drawings(2) * 0.5, FolderOptions(binarize=None, invert="no")
+    grey, options = drawings(2) * 0.5, FolderOptions(level=False, binarize=None, invert="no")
     for ask in (memory.recognise, memory.score, memory.add, model.remember):
         with pytest.raises(InputError, match="images must be black and white"):
             ask(grey, options=options)

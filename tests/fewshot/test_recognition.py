@@ -12,6 +12,7 @@ from tests.helpers.oracles import small_mlp
 from tests.helpers.trained_models import drawings, trained
 from vma.errors import InputError
 from vma.fewshot import ImageMemory
+from vma.fewshot.lookup import look_up
 from vma.fewshot.recognition import DEFAULT, FEW, RULES, Rule, log_likelihoods, log_likelihoods_at, shares
 from vma.memory import KeyedMemory
 from vma.model import VMA
@@ -34,7 +35,7 @@ def x() -> Tensor:
 
 def found(model: VMA, keyed: KeyedMemory, x: Tensor, rule: Rule) -> Tensor:
     classes = [i % 5 for i in range(len(keyed))]
-    return shares(model, keyed, classes, x, rule, SAMPLES, torch.Generator().manual_seed(1))
+    return shares(look_up(model, keyed, x), classes, rule, SAMPLES, torch.Generator().manual_seed(1))
 
 
 def log_joint(model: VMA, keyed: KeyedMemory, x: Tensor) -> Tensor:

@@ -11,11 +11,11 @@ from PIL import Image
 import vma
 from tests.helpers.oracles import small_mlp
 from tests.helpers.trained_models import drawings, trained
-from vma.commands import fewshot as commands
+from vma.cli import COMMANDS
 from vma.fewshot import load
 
 TEXT = (Path(__file__).parents[2] / "docs/use.md").read_text()
-COMMANDS = {name: getattr(commands, name) for name in ("imagine", "recognise", "score", "explain")}
+QUESTIONS = ("imagine", "recognise", "score", "explain")
 
 
 @pytest.fixture
@@ -41,15 +41,18 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("place")
 def test_the_document_runs_from_top_to_bottom() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    code, *others = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    for other in others:
+        exec(compile(other, "use.md", "exec"), {})
     names: dict[str, object] = {}
     exec(compile(code, "use.md", "exec"), names)
     for what, name in re.findall(r"# ((\w+)\.\w+(?:, \2\.\w+)+)", code):
         for attribute in re.findall(r"\.(\w+)", what):
             assert hasattr(names[name], attribute)
     lines = re.findall(r"^    vma (\w+) (.*?)(?:\s+#.*)?$", TEXT, re.MULTILINE)
-    assert [name for name, _ in lines] == [*COMMANDS, "export", "info"]
+    assert list(dict.fromkeys(name for name, _ in lines)) == [*QUESTIONS, "export", "info"]
     for name, arguments in lines:
-        tyro.cli(getattr(commands, name), args=shlex.split(arguments))
+        tyro.cli(COMMANDS[name].load(), args=shlex.split(arguments))
     for file in ("imagined.png", "answers.csv", "scores.json", "why.png", "model.safetensors"):
         assert Path(file).stat().st_size > 100
+    assert len(list(Path("more-symbols").glob("*/*.png"))) == 100

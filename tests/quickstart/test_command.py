@@ -10,7 +10,7 @@ import torch
 
 from vma import InputError
 from vma.cli import run
-from vma.quickstart.command import small_settings
+from vma.quickstart.command import command_of, small_settings
 from vma.quickstart.measure import measure
 from vma.runs.settings import TrainSettings
 
@@ -29,6 +29,11 @@ def test_an_interrupted_quickstart_stops(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(asked) == 1
 
 
+def test_the_command_names_what_is_not_as_usual() -> None:
+    assert command_of(2.0, 0) == "vma quickstart"
+    assert command_of(20.0, 7) == "vma quickstart --minutes 20 --seed 7"
+
+
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
 def test_a_quickstart_of_no_time_is_refused(
     minutes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -44,10 +49,15 @@ def test_quickstart_trains_measures_and_writes_a_page(
     torch.set_default_dtype(torch.float32)
     brief = partial(measure, episodes=2, samples=2, trials=10)
     monkeypatch.setattr("vma.quickstart.command.measure", brief)
+    monkeypatch.setattr("vma.quickstart.machine.available_cores", torch.get_num_threads)  # so that it stays
+    monkeypatch.setattr("vma.quickstart.machine.load_average", lambda: 0.0)
     monkeypatch.setattr("vma.quickstart.command.small_settings", twenty_updates)
     run(["quickstart", "--minutes", "60", "--folder", str(tmp_path / "first")])
     printed = capsys.readouterr().out
     assert "5-way 1-shot" in printed
+    assert "likelihood of new images: 2 of 2" in printed
+    assert "*** Trained too briefly: 20 updates, where 1000 are needed" in printed
+    assert printed.rstrip().splitlines()[-1].startswith("Next: vma serve omniglot-crisp")
     assert f"The report: {tmp_path / 'first' / 'report.html'}" in printed
     findings = json.loads((tmp_path / "first" / "findings.json").read_text())
     assert findings["training"]["updates"] == findings["training"]["vae_updates"] == 20

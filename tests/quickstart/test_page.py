@@ -22,6 +22,7 @@ from vma.quickstart.page import (
     minutes,
     nats,
     summary,
+    warn_of,
     write_report,
 )
 from vma.quickstart.pictures import Pictures
@@ -73,8 +74,17 @@ def test_words_on_z_admit_when_it_is_not_used() -> None:
     assert "carries KL_z = 9.0 nats" in explain_variation(Mean(9.0, 0.1))
 
 
+def test_a_training_that_was_too_short_is_warned_of_before_all_else() -> None:
+    busy = replace(TRAINING, updates=999, threads=1, load=3.0, cores=2)
+    assert warn_of(replace(busy, updates=1000)) == ""
+    assert "999 updates" in warn_of(busy)
+    assert "load of 3.0 on 2 cores" in warn_of(busy)
+    assert "busy" not in warn_of(replace(busy, load=0.1))
+    assert summary(replace(FINDINGS, training=busy)).lstrip().startswith("*** Trained too briefly")
+
+
 def test_summary_is_short_and_says_both_likelihoods() -> None:
-    lines = summary(FINDINGS).splitlines()
+    lines = summary(replace(FINDINGS, training=replace(TRAINING, updates=2000))).splitlines()
     assert len(lines) < 10
     assert "80.0 ± 1.0" in lines[1]
     assert "90.0 ± 1.2" in lines[1]
@@ -151,7 +161,10 @@ def test_page_says_the_numbers_and_where_they_come_from(page_source: str) -> Non
     words = " ".join(Page(page_source).words.split())
     for expected in ("80.0 ± 1.0 nats", "90.0 ± 1.2", "10.0 ± 0.5 nats less", "90 % right", "2.10 ± 0.05", "K = 64",
                      "300 updates each", "2 min 5 s", "384 targets in 12 episodes", "Seed 0", "100 kinds of image",
-                     "No number here is a number of the paper", "vma quickstart --seed 0"):  # fmt: skip
+                     "No number here is a number of the paper", "vma quickstart --seed 0",
+                     "Trained too briefly: 300 updates",
+                     "omniglot-crisp draws, the model in the box",
+                     "vma serve omniglot-crisp opens a page"):  # fmt: skip
         assert expected in words
 
 

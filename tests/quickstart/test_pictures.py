@@ -9,11 +9,12 @@ from PIL import Image
 
 import vma
 from tests.quickstart.made import CONFIG, SIDE, dataset, trained
+from vma.data import load_dataset
 from vma.data.samplers import EpisodeSampler
 from vma.evaluation import SamplesOptions
 from vma.memory import Memory
 from vma.plotting.grids import one_shot_png
-from vma.quickstart.pictures import Pictures, lookups, one_shot
+from vma.quickstart.pictures import Pictures, beside, from_the_box, lookups, one_shot
 
 
 def test_pictures_are_small_pngs_that_show_something(pictures: Pictures) -> None:
@@ -33,6 +34,24 @@ def test_pictures_repeat_from_the_seed() -> None:
     shown = [one_shot(run, SamplesOptions(rows=2, samples=2, real=3, seed=s)) for s in (3, 3, 4)]
     first, second, other = map(one_shot_png, shown)
     assert first == second != other
+
+
+def test_the_shipped_model_imagines_from_the_same_items() -> None:
+    torch.manual_seed(0)
+    run, shipped = trained(vma.build_vma(CONFIG)), vma.build_vma(CONFIG)
+    shown, alone = beside(run, shipped, seed=3), beside(run, None, seed=3)
+    assert shown.others is not None
+    title, theirs = shown.others
+    assert title == "omniglot-crisp, from the box"
+    assert np.array_equal(shown.templates, alone.templates)
+    assert theirs.shape == shown.imagined.shape
+    assert not np.array_equal(theirs, shown.imagined)
+    assert len(one_shot_png(shown)) > len(one_shot_png(alone)) / 2
+
+
+def test_the_model_in_the_box_fits_the_invented_characters() -> None:
+    torch.set_default_dtype(torch.float32)
+    assert from_the_box().image_shape == load_dataset("glyphs", "test").size
 
 
 def test_drawings_of_a_row_are_different_images_of_one_class() -> None:

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -65,9 +66,22 @@ def test_an_experiment_end_to_end_and_again(
     assert "answered before" in capsys.readouterr().out
 
 
+def test_every_answer_is_read_once(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(path: Path, real: Callable[[Path], bytes] = Path.read_bytes) -> bytes:
+        read.append(path.parent.name)
+        return real(path)
+
+    monkeypatch.setattr(Path, "read_bytes", counted)
+    path = reproduce_tiny("fig3-posterior", shared)
+    answers = json.loads(path.read_bytes())["answers"]
+    assert read.count("fig3-posterior") == len(answers) > 0
+
+
 def test_experiments_share_runs(shared: Path) -> None:
     first, second = (reproduce_tiny(name, shared) for name in ("fig3-posterior", "text-classification"))
-    assert read_collection(first).record.models == read_collection(second).record.models
+    assert read_collection(first).models == read_collection(second).models
 
 
 def test_a_cut_experiment_goes_on(

@@ -16,7 +16,7 @@ from vma.evaluation.answers import Answer
 from vma.evaluation.resumable import TargetResults
 from vma.evaluation.statistics import Mean
 from vma.reproduce.findings import Finding, finding, numbers, shown, training
-from vma.reproduce.pipeline import read_collection
+from vma.reproduce.pipeline import read_answer, read_collection
 from vma.reproduce.registry import EXPERIMENTS
 
 
@@ -61,7 +61,7 @@ def test_the_pages_state_every_row_and_link_its_json(
     assert "Not run yet" not in text
     links = re.findall(r"\]\(([^)]+)\)", text)
     for name in NAMES:
-        record = read_collection(folder / f"{name}.json").record
+        record = read_collection(folder / f"{name}.json")
         assert f"results/{name}.json" in page.links
         assert f"../results/{name}.json" in links
         for each in record.rows:
@@ -104,7 +104,7 @@ def test_verdicts_open_the_page_with_the_numbers_of_their_rows(tmp_path: Path) -
     folder = results(tmp_path, ["fig2a-recall"])
     write_verdicts(folder)
     report_command(folder, tmp_path / "report.html", tmp_path / "results.md")
-    rows = read_collection(folder / "fig2a-recall.json").record.rows
+    rows = read_collection(folder / "fig2a-recall.json").rows
     decides = next(each for each in rows if each.what == "KL_z at the end of training")
     line = (tmp_path / "results.md").read_text().split("\n")[7]
     assert line.startswith(
@@ -208,3 +208,12 @@ def test_numbers_on_a_stand_in_are_said_not_to_be_comparable() -> None:
 def test_a_collection_is_valid_json(tmp_path: Path) -> None:
     for name in NAMES:
         json.loads(collection(tmp_path, name).read_text(), parse_constant=pytest.fail)
+
+
+def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
+    for content in (b"", b"[]", b'{"evaluation": "nll", "results": 3}', b"\xff"):
+        (tmp_path / "nll.json").write_bytes(content)
+        with pytest.raises(InputError, match=r"nll\.json is no readable answer, so move it away"):
+            read_answer(tmp_path, "nll.json")
+    with pytest.raises(InputError, match=r"There is no answer .*gone\.json"):
+        read_answer(tmp_path, "gone.json")

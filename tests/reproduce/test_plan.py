@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.helpers.small_runs import fit
+from vma.data import FolderOptions
 from vma.errors import InputError
 from vma.reproduce import controls, mnist, sweeps
 from vma.reproduce.experiment import Needed, Scale
@@ -17,16 +18,17 @@ from vma.reproduce.run_store import (
     chosen,
     folder_name,
     given_run,
-    is_trained,
     minutes_each,
     obtain_run,
     settings_of,
     tiny,
 )
-from vma.runs.checkpoint import Progress, read_progress, save_checkpoint
+from vma.runs.belonging import is_trained
+from vma.runs.checkpoint import Progress, header_of, read_progress, save_checkpoint
 from vma.runs.folder import Run
 from vma.runs.presets import PRESETS
 from vma.runs.settings import NEVER, SleepSettings, TrainSettings
+from vma.storage import load_model, save_model
 from vma.warps import WarpSettings
 
 HERE = RunStore(Path("runs"))
@@ -90,6 +92,26 @@ def test_a_folder_is_named_for_what_decides_the_run() -> None:
     assert flat[-6:] != name[-6:]
     assert len({folder_name(change(settings), "", False) for change in (
         controls.flat_prior, controls.cosine, controls.inner_product, controls.many_classes)}) == 4  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("preset", "folder"),
+    [
+        ("omniglot-fewshot-4-fast", "omniglot-fewshot-4-fast-1a449c"),
+        ("glyphs-fewshot", "glyphs-fewshot-726ccc"),
+        ("mnist-recall", "mnist-recall-0a92f9"),
+    ],
+)
+def test_runs_made_before_options_of_folders_changed_are_still_found(preset: str, folder: str) -> None:
+    assert folder_name(PRESETS[preset], "", False) == folder
+    own = replace(PRESETS[preset].data.folder, level=False, crop=False)
+    data = replace(PRESETS[preset].data, folder=own)
+    assert folder_name(replace(PRESETS[preset], data=data), "", False) == folder
+    names = [
+        folder_name(replace(PRESETS[preset], data=replace(data, name="folder", folder=options)), "", False)
+        for options in (own, FolderOptions())
+    ]
+    assert len({folder, *names}) == 3
 
 
 def test_every_need_is_a_preset_and_shared_ones_have_one_folder() -> None:
@@ -195,7 +217,10 @@ def test_a_run_is_trained_when_its_sleep_has_come_to_its_end(tmp_path: Path) -> 
     run = fit(replace(settings, updates=3, sleep=SleepSettings()), tmp_path / "run")
     run.keep_settings(replace(run.settings(), updates=8, sleep=settings.sleep))
     for update, trained in ((7, False), (8, True)):
-        save_checkpoint(run.sleep_file, Progress(update, 1.0, 6, 0.75), {}, [], torch.zeros(1))
+        progress = Progress(update, 1.0, 6, 0.75)
+        save_checkpoint(run.sleep_file, progress, {}, [], torch.zeros(1))
+        assert not is_trained(run)  # killed before its model was written
+        save_model(load_model(run.model_file), run.model_file, notes=header_of(progress))
         assert is_trained(run) == trained
     run.model_file.unlink()
     assert not is_trained(run)

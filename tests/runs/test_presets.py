@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from vma.cli import run as vma
 from vma.commands.training import parse_start, run_row
 from vma.data import FolderOptions
 from vma.data.samplers import SequenceSampler
+from vma.estimators import find_estimator
 from vma.memory import PrecedingImages
 from vma.runs.folder import Run, settings_from
 from vma.runs.presets import PRESETS
@@ -40,6 +42,18 @@ def test_all_presets_are_there_and_speak_of_the_paper() -> None:
         assert settings.preset == name
         assert "paper" in settings.description
         assert settings_from(msgspec.to_builtins(settings)) == settings
+
+
+def test_settings_are_built_once_from_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+
+    def find(name: str, real: Any = find_estimator) -> Any:
+        built.append(name)  # each TrainSettings looks for its estimator once
+        return real(name)
+
+    monkeypatch.setattr("vma.runs.settings.find_estimator", find)
+    assert settings_from({"updates": 7, "model": {"maps": 8}}).model.maps == 8
+    assert len(built) == 1
     for name in ("omniglot-fewshot-1", "omniglot-fewshot-4", "omniglot-vae", "omniglot-soft", "gmn-vma"):
         assert f"{name}-fast" in PRESETS
 
@@ -115,11 +129,11 @@ def test_a_folder_of_images_is_read_with_its_options(tmp_path: Path) -> None:
             image.save(tmp_path / f"class{number}" / f"{name}.png")
     words = ["--data.name", "folder", "--data", str(tmp_path), "--data.held-out", "2", "--data.size", "20"]
     options = parse_start(
-        ["omniglot-fewshot-4", *words, "--data.folder.crop", "--data.folder.held-out", "0.2"]
+        ["omniglot-fewshot-4", *words, "--data.folder.no-thin", "--data.folder.held-out", "0.2"]
     )
     settings = replace(options.settings, episode=EpisodeSettings(classes=2, targets=2, shots=2))
     opened = streams.open_episodes(settings, options.data)
-    plain = replace(settings, data=replace(settings.data, folder=FolderOptions()))
+    plain = replace(settings, data=replace(settings.data, folder=FolderOptions(crop=False, thin=False)))
     shown = [s.train.episode(0).targets for s in (opened, streams.open_episodes(plain, options.data))]
     assert shown[0].shape == (4, 20, 20)
     assert shown[0].mean() > 1.5 * shown[1].mean()  # cropped to the ink
@@ -154,7 +168,8 @@ def test_runs_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     printed = capsys.readouterr().out
     assert "first" in printed
     assert "saved" in printed
-    assert run_row(Run(tmp_path / "first"))[1] == "10"
+    assert run_row(Run(tmp_path / "first"))[0][1] == "10"
+    assert run_row(Run(tmp_path / "first"))[1] == []
 
 
 def test_start_and_resume_from_the_command_line(

@@ -120,3 +120,32 @@ def test_one_process_alone() -> None:
         assert here.any(True)
     with pytest.raises(InputError, match="Unknown device"):
         choose_device("abacus")
+
+
+@pytest.mark.parametrize(
+    "name", ["mps", "meta", "xla", "cpu:1", "cuda:", "cuda:-1", "cuda:99999999999", "", "CPU"]
+)
+def test_a_device_that_nothing_runs_on_is_unknown(name: str) -> None:
+    with pytest.raises(InputError, match=r"(Unknown|There is no) device .*: use auto"):
+        choose_device(name)
+
+
+@pytest.mark.parametrize("value", ["abc", "", "0", "-1", "1.5", "٣", "9" * 5000])
+def test_an_environment_that_makes_no_sense_is_named(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", value)
+    with (
+        pytest.raises(InputError, match=r"WORLD_SIZE=.* must be a whole number of 1 or more: unset it"),
+        processes("cpu"),
+    ):
+        pass
+
+
+def test_several_processes_without_a_place_to_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    with (
+        pytest.raises(InputError, match="cannot be joined, so start all of them with torchrun"),
+        processes("cpu"),
+    ):
+        pass

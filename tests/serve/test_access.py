@@ -1,17 +1,20 @@
 """Who may ask: this machine, by its own name, from its own page; or whoever has the token."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.helpers.served import RING, drawing
 from tests.serve.conftest import running_server
-from vma.commands.serve import address_of, choose_token
+from vma.commands.serve import address_of
 from vma.errors import InputError
 from vma.fewshot import TrainedModel
 from vma.serve import Access
 from vma.serve.guard import is_loopback
+from vma.serve.token import LONGEST, VARIABLE, choose_token
 
 TOKEN = "a-token-of-some-length"
 
@@ -124,6 +127,45 @@ def test_when_a_token_is_needed() -> None:
     assert choose_token("127.0.0.1", TOKEN) == TOKEN
     with pytest.raises(InputError, match="8 or more plain characters"):
         choose_token("0.0.0.0", "short")
+
+
+def test_a_token_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\nanything else")
+    file.chmod(0o600)
+    assert choose_token("127.0.0.1", None, file) == TOKEN
+    with pytest.raises(InputError, match="not both"):
+        choose_token("127.0.0.1", TOKEN, file)
+    file.chmod(0o644)
+    with pytest.raises(
+        InputError, match=r"Others can read the token in .*: make it yours alone, by chmod 600\."
+    ):
+        choose_token("127.0.0.1", None, file)
+    with pytest.raises(InputError, match=r"Cannot read the token in .*: No such file"):
+        choose_token("127.0.0.1", None, tmp_path / "none")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is not a file"):
+        choose_token("127.0.0.1", None, tmp_path / "pipe")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n" + TOKEN.encode(), b"short", "ééééééééé".encode(), b"x" * (LONGEST + 1)]
+)
+def test_files_that_hold_no_token(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(content)
+    file.chmod(0o600)
+    with pytest.raises(InputError, match="8 or more plain characters"):
+        choose_token("0.0.0.0", None, file)
+
+
+def test_a_token_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, TOKEN)
+    assert choose_token("127.0.0.1", None) == TOKEN
+    assert choose_token("127.0.0.1", "another token") == "another token"
+    monkeypatch.setenv(VARIABLE, "short")
+    with pytest.raises(InputError, match="8 or more"):
+        choose_token("127.0.0.1", None)
 
 
 def test_what_is_loopback() -> None:

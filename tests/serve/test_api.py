@@ -78,6 +78,36 @@ def test_temperature_0_gives_the_mean_and_a_seed_gives_the_same(two_cards: httpx
     assert first == again != ask(two_cards, "imagine", seed=6)
 
 
+def test_tiles_are_kept_as_they_are(two_cards: httpx.Client) -> None:
+    ring = cards(two_cards)[0]
+    state = ask(two_cards, "keep", pixels=[ring["pixels"]], label="again")
+    assert [card["label"] for card in state["cards"]] == ["ring", "cross", "again"]
+    assert state["cards"][2]["pixels"] == ring["pixels"]
+    assert state["undo"] == "keep again"
+    grey = base64.b64encode(bytes([90, 200] * (SIDE * SIDE // 2))).decode()
+    kept = image(ask(two_cards, "keep", pixels=[grey], label="grey")["cards"][3]["pixels"])
+    assert kept[0].tolist() == [0, 255] * (SIDE // 2)  # this model knows no grey
+
+
+def test_a_tile_is_varied_like_the_card_that_it_becomes(two_cards: httpx.Client) -> None:
+    ring, points = cards(two_cards)[0], [[-1.0, 0.5], [0.0, 0.0]]
+    as_card = ask(two_cards, "vary", card=ring["id"], points=points)["images"]
+    assert ask(two_cards, "vary", pixels=ring["pixels"], points=points)["images"] == as_card
+
+
+def test_images_without_ink_are_left_out_where_that_is_asked_for(client: httpx.Client) -> None:
+    blank = encode(Image.new("L", (26, 26), 255))
+    images = [blank, drawing(RING), "nonsense", drawing(CROSS)]
+    assert client.post("/api/remember", json={"images": images, "label": "x"}).status_code == 422
+    state = ask(client, "remember", images=images, label="x", skip=True)
+    assert len(state["cards"]) == 2
+    assert [each["image"] for each in state["refused"]] == [0, 2]
+    assert "no ink" in state["refused"][0]["error"]
+    response = client.post("/api/remember", json={"images": [blank], "label": "x", "skip": True})
+    assert response.status_code == 422
+    assert len(cards(client)) == 2
+
+
 def test_vary_moves_from_the_mean(two_cards: httpx.Client) -> None:
     ring = cards(two_cards)[0]["id"]
     (mean,) = ask(two_cards, "vary", card=ring, points=[[0, 0]])["images"]
@@ -188,7 +218,7 @@ def test_examples_make_an_empty_page_useful(client: httpx.Client) -> None:
     assert len(state["cards"]) == 15
     assert len({card["label"] for card in state["cards"]}) == 5
     assert all(image(card["pixels"]).any() for card in state["cards"])
-    assert len(ask(client, "imagine", label="glyph 1")["images"]) == 16
+    assert len(ask(client, "imagine", label="Tibetan")["images"]) == 16
 
 
 def test_images_of_any_size_and_polarity(client: httpx.Client) -> None:

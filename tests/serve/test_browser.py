@@ -1,103 +1,29 @@
 """The page in a real browser: Chromium from the distribution's packages, driven by Playwright."""
 
-import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import pytest
 from PIL import Image
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
+from tests.helpers.browsing import draw, inked, remember
 from tests.helpers.served import BAR, CROSS, RING, Points
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-PATIENCE = 30_000  # milliseconds, for a busy machine
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        reason = "there is no Chromium: install the package chromium of your distribution"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
-        expect.set_options(timeout=PATIENCE)
-        yield browser
-        browser.close()
-
-
-def is_trouble(line: ConsoleMessage) -> bool:
-    """Whether the console complains; not of a question about a card that was deleted while it waited."""
-    late = "404 (Not Found)" in line.text and line.location["url"].endswith(("api/vary", "api/imagine"))
-    return line.type in ("error", "warning") and not late
-
-
-@pytest.fixture
-def visit(browser: Browser, start: Callable[..., str], memory_path: Path) -> Iterator[Callable[..., Page]]:
-    """Open the page of a fresh server; whatever the visitor does, nothing may leave it or go wrong unseen."""
-    address = start(memory_path)
-    asked: list[str] = []
-    troubles: list[str] = []
-    contexts = []
-
-    def go(**options: object) -> Page:
-        context = browser.new_context(base_url=address, **options)
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE)
-        page = context.new_page()
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("console", lambda line: troubles.append(line.text) if is_trouble(line) else None)
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.goto("/")
-        expect(page.locator("#model")).to_contain_text("26×26")
-        return page
-
-    yield go
-    for context in contexts:
-        context.close()
-    assert [line for line in troubles if "422 (Unprocessable" not in line] == []
-    assert asked
-    assert [url for url in asked if not url.startswith((address + "/", "blob:" + address))] == []
-
-
-def draw(page: Page, strokes: list[Points], *, shift: float = 0.0) -> None:
-    """Draw on the pad with the mouse."""
+def touch(page: Page, stroke: Points) -> None:
+    """Draw a stroke with a finger."""
+    fingers = page.context.new_cdp_session(page)
     page.locator("#pad").scroll_into_view_if_needed()
     box = page.locator("#pad").bounding_box()
     assert box is not None
-    for stroke in strokes:
-        places = [
-            (box["x"] + (x + shift) * box["width"], box["y"] + (y + shift) * box["height"]) for x, y in stroke
-        ]
-        page.mouse.move(*places[0])
-        page.mouse.down()
-        for place in places[1:]:
-            page.mouse.move(*place)
-        page.mouse.up()
-
-
-def remember(page: Page, strokes: list[Points], name: str) -> None:
-    before = page.locator(".card").count()
-    draw(page, strokes)
-    page.fill("#name", name)
-    page.click("#keep")
-    expect(page.locator(".card")).to_have_count(before + 1)
-
-
-def inked(page: Page, canvas: str) -> int:
-    """How many pixels of a canvas have any ink."""
-    return page.locator(canvas).evaluate("""canvas => {
-        const copy = new OffscreenCanvas(canvas.width, canvas.height);
-        const context = copy.getContext("2d", { willReadFrequently: true });
-        context.drawImage(canvas, 0, 0);
-        const { data } = context.getImageData(0, 0, copy.width, copy.height);
-        return data.filter((value, i) => i % 4 == 3 && value > 0).length;
-    }""")
+    places = [{"x": box["x"] + x * box["width"], "y": box["y"] + y * box["height"]} for x, y in stroke]
+    fingers.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": places[:1]})
+    for place in places[1:]:
+        fingers.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [place]})
+    fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
 def test_draw_remember_imagine_recognise_delete_undo_reload(visit: Callable[..., Page]) -> None:
@@ -116,7 +42,7 @@ def test_draw_remember_imagine_recognise_delete_undo_reload(visit: Callable[...,
         winner = page.locator(".card.winner")
         expect(winner).to_have_count(1)
         expect(winner).to_have_attribute("data-name", name)
-        assert float(winner.evaluate("c => getComputedStyle(c).getPropertyValue('--p')")) > 0.9
+        assert float(winner.evaluate("c => getComputedStyle(c).getPropertyValue('--p')")) > 0.5
         expect(page.locator("#score")).to_contain_text("nats")
         expect(page.locator("#kl-a")).to_contain_text("nats")
         assert inked(page, "#reconstruction") > 0
@@ -152,8 +78,7 @@ def test_the_keyboard_alone(visit: Callable[..., Page]) -> None:
     expect(page.locator("#pad")).to_be_focused()
     draw_with_keys(*["Shift+ArrowRight"] * 3)
     expect(page.locator("#keep")).to_be_enabled()
-    for _ in range(4):
-        press("Tab")
+    press("Tab")
     expect(page.locator("#name")).to_be_focused()
     page.keyboard.type("dash")
     press("Enter")
@@ -164,8 +89,7 @@ def test_the_keyboard_alone(visit: Callable[..., Page]) -> None:
     press("Backspace")
     expect(page.locator("#keep")).to_be_disabled()
     draw_with_keys(*["Shift+ArrowUp"] * 3)
-    for _ in range(4):
-        press("Tab")
+    press("Tab")
     page.keyboard.type("stem")
     press("Enter")
     expect(page.locator(".card")).to_have_count(2)
@@ -187,29 +111,126 @@ def test_the_keyboard_alone(visit: Callable[..., Page]) -> None:
     press("Control+z")
     expect(page.locator(".card[data-name=dash]")).to_have_count(1)
 
-    page.locator("#plane").focus()
-    press("ArrowRight")
-    press("ArrowUp")
-    expect(page.locator("#plane")).to_have_attribute("aria-valuetext", "0.25 across, -0.25 down")
+    for slider, key, said in (
+        ("Across", "ArrowRight", "0.25 more than typical"),
+        ("Down", "ArrowLeft", "0.25 less than typical"),
+    ):
+        page.get_by_role("slider", name=slider).focus()
+        press(key)
+        expect(page.get_by_role("slider", name=slider)).to_have_attribute("aria-valuetext", said)
 
 
 def test_a_finger_on_a_phone(visit: Callable[..., Page]) -> None:
-    page = visit(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = visit(**PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    fingers = page.context.new_cdp_session(page)
-    page.locator("#pad").scroll_into_view_if_needed()
-    box = page.locator("#pad").bounding_box()
-    assert box is not None
-    places = [{"x": box["x"] + x * box["width"], "y": box["y"] + y * box["height"]} for x, y in RING[0]]
-    fingers.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": places[:1]})
-    for place in places[1:]:
-        fingers.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [place]})
-    fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    touch(page, RING[0])
     page.fill("#name", "ring")
     page.click("#keep")
+    page.click("#tabs [data-task=memory]")
     expect(page.locator(".card")).to_have_count(1)
     assert inked(page, ".card canvas") > 30
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_on_a_phone_the_verdict_is_under_the_pad_and_a_screen_has_one_task(
+    visit: Callable[..., Page],
+) -> None:
+    page = visit(**PHONE)
+    remember(page, RING, "ring")
+    touch(page, RING[0])
+    expect(page.locator("#class")).to_have_text("ring")
+    pad, verdict = page.locator("#pad").bounding_box(), page.locator("#verdict").bounding_box()
+    assert pad is not None
+    assert verdict is not None
+    assert pad["y"] + pad["height"] <= verdict["y"]
+    assert verdict["y"] + verdict["height"] < PHONE["viewport"]["height"] - 60  # above the tabs
+    for task, shown in (("draw", 2), ("memory", 1), ("imagine", 1), ("vary", 1)):
+        page.click(f"#tabs [data-task={task}]")
+        expect(page.locator("main > section:visible")).to_have_count(shown)
+        expect(page.locator(f"main > section.{task}")).to_be_visible()
+        expect(page.locator("#tabs [aria-current]")).to_have_attribute("data-task", task)
+
+
+def test_a_dot_is_ink_and_no_error(visit: Callable[..., Page]) -> None:
+    page = visit()
+    remember(page, RING, "ring")
+    expect(page.locator("#note")).to_contain_text("Remembered as ring")
+    draw(page, [[(0.5, 0.5)]])
+    expect(page.locator("#answer")).to_be_visible()
+    assert inked(page, "#target") > 0
+    expect(page.locator("#note")).to_contain_text("Remembered as ring")  # no complaint has come since
+    page.fill("#name", "dot")
+    page.click("#keep")
+    expect(page.locator(".card[data-name=dot]")).to_have_count(1)
+
+
+def test_without_a_name_a_drawing_joins_no_class_and_a_chip_names_it(visit: Callable[..., Page]) -> None:
+    page = visit()
+    remember(page, RING, "ring")
+    draw(page, RING)
+    chip = page.get_by_role("group", name="Names that would fit").get_by_role("button", name="ring")
+    expect(chip).to_have_attribute("aria-pressed", "false")
+    page.click("#keep")
+    expect(page.locator(".card[data-name=A]")).to_have_count(1)
+    expect(page.locator(".card[data-name=ring]")).to_have_count(1)
+    expect(page.locator("#note")).to_contain_text("Remembered as A, a new name.")
+    draw(page, RING)
+    chip.click()
+    expect(page.locator("#name")).to_have_value("ring")
+    expect(chip).to_have_attribute("aria-pressed", "true")
+    page.click("#keep")
+    expect(page.locator(".card[data-name=ring]")).to_have_count(2)
+
+
+def test_the_headline_says_new_when_it_is_new(visit: Callable[..., Page]) -> None:
+    page = visit()
+    for name, strokes in (("ring", RING), ("cross", CROSS)):
+        for shift in (-0.02, 0.0, 0.02):
+            draw(page, strokes, shift=shift)
+            page.fill("#name", name)
+            page.click("#keep")
+            expect(page.locator("#pad")).to_be_focused()
+    expect(page.locator(".card")).to_have_count(6)
+    draw(page, BAR)
+    expect(page.locator("#class")).to_have_text("New")
+    expect(page.locator("#probability")).to_contain_text("closest to")
+    page.click("#clear")
+    draw(page, RING)
+    expect(page.locator("#class")).to_have_text("ring")
+    expect(page.locator("#probability")).to_have_text("100 %")
+
+
+def test_a_first_visit_is_told_three_steps_once(visit: Callable[..., Page]) -> None:
+    page = visit(first=True)
+    expect(page.locator("#steps li")).to_have_count(3)
+    expect(page.locator("#steps")).to_be_visible()
+    page.click("#steps-examples")
+    expect(page.locator(".card")).to_have_count(15)
+    page.reload()
+    expect(page.locator(".card")).to_have_count(15)
+    expect(page.locator("#steps")).to_be_hidden()
+    page.click("#show-steps")
+    expect(page.locator("#steps")).to_be_visible()
+
+
+def test_an_imagined_tile_is_kept_or_varied(visit: Callable[..., Page]) -> None:
+    page = visit()
+    remember(page, RING, "ring")
+    expect(page.locator("#download")).to_be_enabled()
+    page.locator(".cell").nth(4).click()
+    expect(page.locator("#tile-what")).to_have_text("Imagined from a card of ring")
+    before = page.locator(".cell canvas").nth(4).evaluate("canvas => canvas.toDataURL()")
+    page.click("#keep-tile")
+    expect(page.locator(".card[data-name=ring]")).to_have_count(2)
+    assert page.locator(".cell canvas").nth(4).evaluate("canvas => canvas.toDataURL()") == before
+    page.click("#vary-tile")
+    expect(page.locator("#vary-scope")).to_have_text("an imagined ring")
+    expect(page.locator("#keep-varied")).to_be_visible()
+    page.click("#keep-varied")
+    expect(page.locator(".card[data-name=ring]")).to_have_count(3)
+    expect(page.locator("#vary-scope")).to_have_text("an imagined ring")
+    page.click("#note-undo")
+    expect(page.locator(".card[data-name=ring]")).to_have_count(2)
 
 
 def test_examples_selection_and_variation(visit: Callable[..., Page]) -> None:
@@ -218,12 +239,12 @@ def test_examples_selection_and_variation(visit: Callable[..., Page]) -> None:
     expect(page.locator(".card")).to_have_count(15)
     expect(page.locator("#tiles canvas")).to_have_count(25)
 
-    page.get_by_role("button", name="All of glyph 2, 3 cards").click()
-    expect(page.locator("#imagine-scope")).to_have_text("glyph 2")
-    expect(page.locator("#grid .cell[title='glyph 2']")).to_have_count(18)
+    page.get_by_role("button", name="All of Tibetan, 3 cards").click()
+    expect(page.locator("#imagine-scope")).to_have_text("Tibetan")
+    expect(page.locator("#grid .cell[title='Tibetan']")).to_have_count(18)
 
     image = "document.getElementById('varied').toDataURL()"
-    page.wait_for_function("document.getElementById('varied').width == 26")
+    page.wait_for_function("document.getElementById('varied').width == 208")
     before = page.evaluate(image)
     page.locator("#plane").scroll_into_view_if_needed()
     box = page.locator("#plane").bounding_box()
@@ -249,7 +270,8 @@ def test_examples_selection_and_variation(visit: Callable[..., Page]) -> None:
     expect(page.locator("#what")).to_have_text("Whole memory: 15 cards, 5 names")
     page.click("#forget")
     expect(page.locator("#no-memory")).to_be_visible()
-    page.click("#undo")
+    expect(page.locator("#note")).to_contain_text("Deleted 15 cards.")
+    page.click("#note-undo")
     expect(page.locator(".card")).to_have_count(15)
 
 
@@ -260,9 +282,11 @@ def test_files_in_and_out(visit: Callable[..., Page], tmp_path: Path) -> None:
     photo.save(tmp_path / "block.jpg")
     (tmp_path / "not an image.png").write_bytes(b"hello")
     page.set_input_files("#images", [tmp_path / "block.jpg"])
+    expect(page.locator("#ask-name")).to_have_value("block")
+    page.click("#ask-keep")
     expect(page.locator(".card[data-name=block]")).to_have_count(1)
     page.set_input_files("#images", [tmp_path / "not an image.png"])
-    expect(page.locator("#note")).to_contain_text("not an image.png is not an image")
+    expect(page.locator("#note")).to_contain_text("1 could not be read: not an image.png.")
 
     with page.expect_download() as download:
         page.click("#save")
@@ -280,6 +304,32 @@ def test_files_in_and_out(visit: Callable[..., Page], tmp_path: Path) -> None:
     expect(page.locator(".card[data-name=block]")).to_have_count(1)
     page.click("#undo")
     expect(page.locator(".card[data-name=bar]")).to_have_count(1)
+
+
+def test_several_files_have_one_name_and_one_sentence(visit: Callable[..., Page], tmp_path: Path) -> None:
+    page = visit()
+    files = [
+        tmp_path / name for name in ("house 1.png", "house 2.png", "house 3.png", "house 4.png", "h.txt")
+    ]
+    for i, file in enumerate(files[:3]):
+        image = Image.new("L", (200, 200), "white")
+        image.paste(0, (60 + 10 * i, 40, 140, 150))
+        image.save(file)
+    Image.new("L", (200, 200), "white").save(files[3])
+    files[4].write_text("no image")
+    page.set_input_files("#images", files)
+    expect(page.locator("#ask-title")).to_have_text("One name for 4 images")
+    expect(page.locator("#ask-line")).to_have_text("1 could not be read: h.txt.")
+    page.fill("#ask-name", "house")
+    page.keyboard.press("Enter")
+    expect(page.locator(".card[data-name=house]")).to_have_count(3)
+    expect(page.locator("#note")).to_contain_text("3 remembered, 2 could not be read: h.txt, house 4.png.")
+    page.click("#note-undo")
+    expect(page.locator("#no-memory")).to_be_visible()
+    page.set_input_files("#images", files[:2])
+    expect(page.locator("#ask-name")).to_have_value("house")
+    page.click("#ask-cancel")
+    expect(page.locator("#no-memory")).to_be_visible()
 
 
 def test_names_are_shown_and_never_run(visit: Callable[..., Page]) -> None:

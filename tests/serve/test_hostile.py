@@ -136,6 +136,13 @@ MESSAGES: list[tuple[str, Any]] = [
     ("undo", {"version": "1"}),
     ("undo", {"version": 1.5}),
     ("undo", {}),
+    ("keep", {"pixels": [], "label": "x"}),
+    ("keep", {"pixels": ["AAAA"], "label": "x"}),
+    ("keep", {"pixels": ["!"], "label": "x"}),
+    ("keep", {"pixels": [base64.b64encode(bytes(SIDE * SIDE)).decode()], "label": "x"}),
+    ("vary", {"points": [[0, 0]]}),
+    ("vary", {"card": "x", "pixels": "AAAA", "points": [[0, 0]]}),
+    ("vary", {"pixels": "AAAA", "points": [[0, 0]]}),
     ("imagine", {"count": 0}),
     ("imagine", {"count": 65}),
     ("imagine", {"count": "16"}),
@@ -301,7 +308,7 @@ def test_a_file_cannot_bring_keys_or_names_that_harm(client: httpx.Client, model
     response = client.post("/api/memory/file", content=save({"items": items, "keys": keys}, header))
     assert response.status_code == 200
     labels = [card["label"] for card in response.json()["cards"]]
-    assert labels[:2] == ["unnamed", "unnamed"]
+    assert labels[:2] == ["unnamed", 10 * "\\x00"]
     assert len(labels[2]) <= 40
     assert client.post("/api/recognise", json={"image": drawing(RING)}).status_code == 200
 
@@ -309,7 +316,7 @@ def test_a_file_cannot_bring_keys_or_names_that_harm(client: httpx.Client, model
 def test_no_more_cards_than_the_limit(model: TrainedModel) -> None:
     contents = Contents(("x",) * ITEMS, None)
     with pytest.raises(InputError, match=f"holds {ITEMS} cards at most"):
-        contents.add(model, ["one more"], "x")
+        contents.add(model, [torch.eye(SIDE)], "x")
 
 
 def test_a_damaged_file_is_left_alone(model: TrainedModel, memory_path: Path) -> None:
@@ -331,7 +338,7 @@ def test_two_servers_cannot_have_one_file(model: TrainedModel, memory_path: Path
 def test_a_change_that_cannot_be_written_does_not_happen(
     victim: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(path: Path, content: bytes) -> None:
+    def full(path: Path, content: bytes, *, private: bool) -> None:
         raise InputError(f"Cannot write {path.name}: No space left on device.")
 
     with monkeypatch.context() as patch:

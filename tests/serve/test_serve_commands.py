@@ -63,7 +63,13 @@ def test_a_port_that_is_taken_is_a_sentence() -> None:
             InputError, match=rf"Cannot listen on 127.0.0.1, port {port} .*: choose another --port"
         ):
             listen("127.0.0.1", port)
-    for host, port in (("127.0.0.1", 70_000), ("127.0.0.1", -1), ("no.such.host.invalid", 0)):
+    for host, port in (
+        ("127.0.0.1", 70_000),
+        ("127.0.0.1", -1),
+        ("no.such.host.invalid", 0),
+        ("..", 0),
+        ("x" * 99, 0),
+    ):
         with pytest.raises(InputError, match="Cannot listen"):
             listen(host, port)
 

@@ -62,5 +62,5 @@ def test_what_waits_goes_on_the_same(tmp_path: Path) -> None:
 def test_only_addresses_can_wait() -> None:
     with pytest.raises(InputError, match="'vae' has no address: leave address_after out"):
         small(model=replace(small().model, model="vae"), address_after=3)
-    with pytest.raises(InputError, match="address_after must not be negative"):
+    with pytest.raises(InputError, match="address_after must be a whole number from 0"):
         small(address_after=-1)

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from tests.helpers.small_runs import attempt, child, ending, fit, losses, mortal_attempt, small
 from vma import ModelConfig
 from vma.reproduce.run_store import decisive
-from vma.runs.checkpoint import read_progress
+from vma.runs.checkpoint import Progress, is_at_its_end, read_progress, share_of_time
 from vma.runs.folder import Run
 from vma.runs.settings import OptimiserSettings
 
@@ -122,6 +122,20 @@ def test_a_time_budget_ends_with_a_checkpoint_and_the_rate_follows_it(tmp_path: 
     assert rows[4]["rate_factor"] > 0.8  # after the warm-up
     assert rows[-1]["rate_factor"] < 0.2
     assert rows[-2]["seconds"] <= 1.8 <= rows[-1]["seconds"]  # 0.03 minutes; lines round to milliseconds
+
+
+def test_the_least_updates_are_made_though_the_minutes_are_over(tmp_path: Path) -> None:
+    run = fit(small(updates=10**6, minutes=1e-6, least_updates=3, log_every=1), tmp_path / "run")
+    assert [row["update"] for row in run.metrics()] == [1, 2, 3]
+
+
+def test_the_share_of_the_time_never_runs_ahead_of_the_least_updates() -> None:
+    settings = small(minutes=1.0, least_updates=10)
+    assert share_of_time(5, 60.0, settings) == 0.5
+    assert share_of_time(20, 30.0, settings) == 0.5
+    assert share_of_time(20, 90.0, small()) == 0.0
+    assert not is_at_its_end(Progress(9, 600.0), settings)
+    assert is_at_its_end(Progress(10, 60.0), settings)
 
 
 def test_it_is_validated_when_that_is_due(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_a_run_made_before_can_be_given_a_sleep(tmp_path: Path) -> None:
     assert latest_progress(run).update == 21
     assert run.settings().sleep.dreams == 16
     assert len(run.record()["history"]) == 1
-    assert run_row(run)[1] == "21"
+    assert run_row(run)[0][1] == "21"
 
 
 def test_a_second_sleep_starts_from_where_the_run_was_awake(tmp_path: Path) -> None:

@@ -86,7 +86,8 @@ def test_minutes_alone_end_a_run() -> None:
         ({"model.map": 8}, "Unknown setting 'model.map'.*Did you mean 'model.maps'"),
         ({"updates.more": 8}, "The setting 'updates' has no parts"),
         ({"updates": "many"}, "wrong type"),
-        ({"samples": 0}, "needs K >= 2"),
+        ({"samples": 0}, "samples must be a whole number from 1"),
+        ({"samples": 1}, "needs K >= 2"),
     ],
 )
 def test_changes_that_make_no_sense_are_refused(changes: dict[str, object], message: str) -> None:
@@ -98,4 +99,4 @@ def test_labels_without_images_and_unknown_presets_are_refused(tmp_path: Path) -
     with pytest.raises(vma.InputError, match="Labels belong to arrays"):
         vma.train("glyphs-fewshot", dataset_of(IMAGES, LABELS), LABELS, folder=tmp_path / "run")
     with pytest.raises(vma.InputError, match="Did you mean 'glyphs-fewshot'"):
-        vma.train("glyphs-fewsho")
+        vma.train("glyphs-fewhsot")

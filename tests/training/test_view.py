@@ -24,6 +24,9 @@ def test_time_left_is_by_updates_or_by_minutes() -> None:
     assert seconds_left(small(), {**ROW, "updates_per_second": 0.0}) == float("inf")
     assert share_done(small(), ROW) == 0.5
     assert share_done(small(updates=10**6, minutes=0.1), ROW) == pytest.approx(0.5)
+    later = small(updates=10**6, minutes=0.01, least_updates=10**4)
+    assert seconds_left(later, ROW) == pytest.approx((10**4 - ROW["update"]) / ROW["updates_per_second"])
+    assert share_done(later, ROW) == pytest.approx(ROW["update"] / 10**4)
     assert [clock(s) for s in (5.0, 65.0, 3725.0, float("inf"))] == ["0:05", "1:05", "1:02:05", "?"]
 
 

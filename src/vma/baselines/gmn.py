@@ -46,12 +46,12 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
     """p(z|X), q(z|x,X) and p(x|z,X), each by matching a query with X: nothing, ψ(x), and z.
 
     As in the original, ψ is one network for the items and for x as a query; recognition and likelihood share
-    a controller, the prior has its own, and both have a pseudo-input: X may be empty, and a `memory` left out
-    is. In place of its residual networks are the layers of the configured family; with `style="published"`, those
-    of its public code (`vma.baselines.published`). |h| is the first of `hidden`.
+    a controller, and the prior has its own. Both have a pseudo-input, so that X may be empty, as it is where
+    `memory` is left out. In place of its residual networks are the layers of the configured family; with
+    `style="published"`, those of its public code (`vma.baselines.published`). |h| is the first of `hidden`.
 
     Args:
-        config: The model; `tied` and `prior` say nothing here.
+        config: The model; `tied` and `prior` have no effect here.
         hops: Passes over the set in recognition and likelihood; by default 4, and 1 if `published`.
         prior_hops: Passes over the set in the prior.
     """
@@ -83,7 +83,7 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         self.decoder = build(config, latent + read, self.likelihood.output)
 
     def condition(self, memory: Memory | None = None) -> ConditioningSets:
-        """One set for all targets: ψ and g of each item of `memory`, once."""
+        """One set for all targets: ψ and g of each item of `memory`, computed once."""
         pseudo = self.shared_controller.pseudo_input
         if memory is None:
             nothing = torch.zeros((1, 0), dtype=torch.bool, device=pseudo.device)
@@ -97,7 +97,7 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         mask: Bool[Tensor, "#targets items"],
         targets: Float[Tensor, "batch features"] | None = None,
     ) -> ConditioningSets:
-        """Sets of `items`, given by their ψ, of which each target may look at those of its `mask`."""
+        """Sets of `items`, given by their ψ, and each target may look at those in its `mask`."""
         controllers = (self.prior_controller, self.shared_controller)
         prior, shared = (controller.entries(items, mask) for controller in controllers)
         return ConditioningSets(prior, shared, targets)

@@ -17,6 +17,7 @@ from vma.generative_model import AnyMemory, GenerativeModel
 from vma.latents import DiagonalGaussian
 from vma.likelihoods import blind_targets
 from vma.memory import KeyedMemory, Memory, PrecedingImages
+from vma.proposals import SearchedMemory
 from vma.warps import Look
 
 Condition = TypeVar("Condition")
@@ -38,7 +39,7 @@ class LatentModel(GenerativeModel, Generic[Condition]):
         """All that depends on M alone, computed once, whatever the number of targets and samples."""
 
     def condition_of(self, x: Float[Tensor, "batch *image"], memory: AnyMemory) -> Condition:
-        """The same for targets x, of which a model of sequences also makes the memory."""
+        """The same for targets x, from which a model of sequences also makes the memory."""
         return self.condition(raw_memory(memory))
 
     @abstractmethod
@@ -143,6 +144,8 @@ def raw_memory(memory: AnyMemory) -> Memory | None:
     """The items alone: a model without addresses has no use for keys."""
     if isinstance(memory, PrecedingImages):
         raise InputError("Only a generative matching network conditions on preceding images.")
+    if isinstance(memory, SearchedMemory):
+        raise InputError("Only a vma model looks things up: give this one a memory that is held whole.")
     return memory.memory if isinstance(memory, KeyedMemory) else memory
 
 

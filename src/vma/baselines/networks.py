@@ -92,7 +92,7 @@ class ConvolutionalDecoder(nn.Module):
 
 
 class ConvolutionalItemDecoder(nn.Module):
-    """p(x|m,z) of `ConvolutionalNetworks`, without the p(z|m) and q(z|m,x) that it lives with there."""
+    """p(x|m,z) of `ConvolutionalNetworks`, without the p(z|m) and q(z|m,x) that belong to it there."""
 
     def __init__(self, config: ModelConfig, output: Output) -> None:
         super().__init__()

@@ -41,7 +41,7 @@ class SoftAttention(LatentModel[KeysAndValues]):
     `config.reads` says what is averaged. `features`: the decoder's features of each item, once per M, at every
     scale. `pixels`: the raw items; the decoder's features are those of that one image. They are the same where
     the decoder's features are linear in m, as in the `mlp` family, and where one item has all the weight.
-    `tied` and `prior` say nothing here.
+    `tied` and `prior` have no effect here.
     """
 
     def __init__(self, config: ModelConfig | None = None) -> None:
@@ -75,7 +75,7 @@ class SoftAttention(LatentModel[KeysAndValues]):
     def attention(
         self, z: Float[Tensor, "*batch latent"], memory: Memory | None = None
     ) -> AddressDistribution:
-        """w(z) over the addresses of `memory`, to be looked at."""
+        """w(z) over the addresses of `memory`, for a look at it."""
         return self.weights(z.to(next(self.parameters())), self.condition(memory))
 
     def prior(self, condition: KeysAndValues | None = None) -> DiagonalGaussian:

@@ -9,9 +9,9 @@ from tyro.conf import Positional
 
 from vma.data.contact_sheet import contact_sheet
 from vma.data.dataset import Dataset
-from vma.data.folder import FolderOptions
+from vma.data.picture import FolderOptions
 from vma.data.registry import DATASETS, Entry, load_dataset
-from vma.data.sources import locate, obtain, search_folders
+from vma.data.sources import check_published, locate, obtain, search_folders
 from vma.errors import InputError
 
 AS_USUAL = FolderOptions()
@@ -134,6 +134,12 @@ def is_here(entry: Entry, data: Path | None) -> bool:
 def verify_dataset(name: str, data: Path | None) -> list[str]:
     """Print a line for each split and part of a dataset, and return what is wrong with it."""
     entry, failures = DATASETS[name], []
+    for source, path in zip(entry.files, found_files(entry, data) or (), strict=False):
+        try:
+            check_published(source, path)
+        except InputError as error:
+            print(f"FAILED  {name} {path.name}")
+            failures.append(str(error))
     splits: Sequence[str | None] = entry.splits or (None,)
     for split in splits:
         for part in entry.parts:

@@ -106,7 +106,7 @@ def evaluate_run(
         evaluation = function(trained, options.chosen)
         folder = options.out or run.folder / "evaluations"
         show = progress if here.is_first and sys.stderr.isatty() else None
-        found = answer(evaluation, folder, here, command=command, show=show)
+        found = answer(evaluation, folder, here, command=command, show=show, formerly=trained.formerly)
         if here.is_first:
             Console().print(table(found), highlight=False)
             print(f"The answer: {found.file}")

@@ -1,6 +1,5 @@
-"""The commands `vma imagine | recognise | score | explain | models | export | info`."""
+"""The commands `vma imagine | recognise | score | explain | models`."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,21 +8,24 @@ from rich.console import Console
 from rich.table import Table
 from tyro.conf import Positional
 
-from vma.data.folder import FolderOptions
+from vma.commands.picture_options import PictureOptions, picture_options, whole
+from vma.data.picture import FolderOptions
 from vma.errors import InputError
 from vma.fewshot.explanation import Explanation
 from vma.fewshot.image_memory import ImageMemory
 from vma.fewshot.images import OPTIONS, ink_for
-from vma.fewshot.tables import explanation_json, recognition_rows, score_rows, write_rows
+from vma.fewshot.items import Item
+from vma.fewshot.large_memory import LargeMemory
+from vma.fewshot.tables import recognition_rows, score_rows, write_rows
 from vma.fewshot.trained import load
-from vma.files import write_atomically
+from vma.files import at_home, check_new_folder, write_atomically
+from vma.large.snapshot import is_large
 from vma.pretrained import DEFAULT, Card, card_of, pretrained_names, weights_of
-from vma.storage import IN_RUN, load_model, model_file, read_model, save_model
+from vma.storage import IN_RUN
 
 Model = Annotated[Path, tyro.conf.arg(metavar="MODEL")]
 Images = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="[MODEL] IMAGES...")]
-RunFolder = Annotated[Path, tyro.conf.arg(metavar="RUN")]
-File = Annotated[Path, tyro.conf.arg(metavar="FILE")]
+AS_USUAL = picture_options(OPTIONS)
 
 
 def imagine(
@@ -31,36 +33,60 @@ def imagine(
     *,
     memory: Path,
     n: int = 16,
+    each: int | None = None,
     label: str | None = None,
     item: int | None = None,
     temperature: float = 1.0,
     seed: int = 0,
     binary: bool = False,
     out: Path = Path("imagined.png"),
-    folder: FolderOptions = OPTIONS,
+    folder: PictureOptions = AS_USUAL,
 ) -> None:
-    """Imagine new images like those in memory, and write them as a PNG picture beside the items they came from.
+    """Imagine new images like those in memory: as a PNG picture beside the items they came from, or as a data set.
+
+    `--out FOLDER --each 50` writes FOLDER/class/0001.png and so on, 50 images of every class.
 
     Args:
         model: Folder of a run, file of a model, or name of one in the box (`vma models`).
-        memory: Folder of images, as class/name.png or name.png, or a saved memory.
+        memory: Folder of images, as class/name.png or name.png, or a saved memory, or one on disk (`vma memory`).
         n: How many.
+        each: How many of every class, for a data set; `out` is then a folder that is empty or not there yet.
         label: Only from items of this label.
         item: Only from the item of this number.
         temperature: Multiplies the standard deviation of p(z|m): 0 gives its mean. With ink in reading order it
             also divides the log-odds of every pixel.
         seed: The same seed gives the same images.
         binary: Show images as they were drawn, instead of the probability of ink.
-        out: Where to write the picture.
+        out: Where to write the picture, or the folder of the data set.
         folder: How images become ink.
     """
+    if each is not None:
+        check_data_set(out, label, item)
+        known = open_memory(model, memory, whole(folder))
+        if isinstance(known, LargeMemory):
+            raise InputError("--each is for a memory that is held whole: name a --label of one on disk.")
+        drawn = known.imagine_each(each, temperature=temperature, seed=seed)
+        drawn.save(out, binary=binary)
+        print(f"{each} images of each of {len(drawn.classes)} classes: {out}")
+        return
     from vma.fewshot.figures import imagined_png  # here, since plotting takes a second to import
 
     check_suffix(out, (".png",))
-    known = open_memory(model, memory, folder)
+    known = open_memory(model, memory, whole(folder))
     drawn = known.imagine(n, label=label, item=item, temperature=temperature, seed=seed)
     write_atomically(out, imagined_png(known, drawn, binary=binary))
     print(f"{n} images from {len(set(drawn.items.tolist()))} of {len(known)} items in memory: {out}")
+
+
+def check_data_set(out: Path, label: str | None, item: int | None) -> None:
+    """Refuse what makes no sense for a data set before any work is done."""
+    if label is not None or item is not None:
+        raise InputError("--each imagines images of every class: leave --label and --item out.")
+    if out.suffix:
+        raise InputError(
+            f"--each writes a data set, so {out} must be the name of a folder, without a suffix."
+        )
+    check_new_folder(at_home(out))
 
 
 def recognise(
@@ -70,35 +96,45 @@ def recognise(
     by: Literal["joined", "address", "proposals", "likelihood"] = "joined",
     samples: int = 8,
     seed: int = 0,
+    novelty: bool = True,
     out: Path | None = None,
-    folder: FolderOptions = OPTIONS,
+    folder: PictureOptions = AS_USUAL,
 ) -> None:
-    """Say which class of the memory each image is of.
+    """Say which class of the memory each image is of, or that it is new.
 
     Args:
         images: Image files or folders of them. The first may be the model instead: the folder of a run, the file
             of a model, or the name of one in the box (`vma models`).
-        memory: Folder of images, as class/name.png or name.png, or a saved memory.
+        memory: Folder of images, as class/name.png or name.png, or a saved memory, or one on disk (`vma memory`).
         by: `joined`: by q(a|x) and the likelihood of the items that it proposes; `address`: by q(a|x) alone;
             `proposals`: by the likelihood of these items; `likelihood`: by that of all items, which takes longer.
         samples: Draws of z for each item whose likelihood is asked for.
         seed: Of the draws.
-        out: Also write all probabilities to this .csv or .json file.
+        novelty: Also say whether an image is new: of none of the classes in memory.
+        out: Also write all probabilities, and the files of the items that decided, to this .csv or .json file.
         folder: How images become ink.
     """
     check_suffix(out, (".csv", ".json"))
     model, files = model_and_images(images)
-    known = open_memory(model, memory, folder)
-    targets = ink_for(known.model, files, folder)
-    found = known.recognise(targets, by=by, samples=samples, seed=seed)
-    write_rows(out, recognition_rows(targets.names, found, known))
+    known = open_memory(model, memory, whole(folder))
+    targets = ink_for(known.model, files, whole(folder))
+    found = known.recognise(targets, by=by, samples=samples, seed=seed, novelty=novelty)
+    write_rows(out, recognition_rows(found, known))
     table = Table("image", "class", "probability", "deciding items", box=None)
-    for name, each in zip(targets.names, found, strict=True):
+    for each in found:
         deciding = ", ".join(
-            f"{i} {known.names[i]} ({100 * share:.0f} %)" for i, share in each.items if share >= 0.05
-        )
-        table.add_row(name, each.label, f"{100 * each.probabilities[each.label]:.1f} %", deciding)
+            item_text(item, share) for item, (_, share) in zip(each.deciding, each.items, strict=True)
+            if share >= 0.05
+        )  # fmt: skip
+        table.add_row(each.source, each.verdict, f"{100 * each.probabilities[each.label]:.1f} %", deciding)
     print_table(table)
+    if found[0].reason:
+        print(f"What is new is unknown: {found[0].reason}.")
+
+
+def item_text(item: Item, share: float) -> str:
+    """An item that decided: its number, its file or else its class, and its share."""
+    return f"{item.number} {item.source or item.name} ({100 * share:.0f} %)"
 
 
 def score(
@@ -108,14 +144,14 @@ def score(
     samples: int = 64,
     seed: int = 0,
     out: Path | None = None,
-    folder: FolderOptions = OPTIONS,
+    folder: PictureOptions = AS_USUAL,
 ) -> None:
     """Score images by log p(x|M), and flag those that are unlike everything in memory.
 
     Args:
         images: Image files or folders of them. The first may be the model instead: the folder of a run, the file
             of a model, or the name of one in the box (`vma models`).
-        memory: Folder of images, as class/name.png or name.png, or a saved memory.
+        memory: Folder of images, as class/name.png or name.png, or a saved memory, or one on disk (`vma memory`).
         samples: K; more give a higher and steadier score.
         seed: Of the draws.
         out: Also write the scores to this .csv or .json file.
@@ -123,8 +159,8 @@ def score(
     """
     check_suffix(out, (".csv", ".json"))
     model, files = model_and_images(images)
-    known = open_memory(model, memory, folder)
-    targets = ink_for(known.model, files, folder)
+    known = open_memory(model, memory, whole(folder))
+    targets = ink_for(known.model, files, whole(folder))
     scores = known.score(targets, samples=samples, seed=seed)
     write_rows(out, score_rows(targets.names, scores))
     table = Table("image", "log p(x|M)", "bits/pixel", "surprise", "novel", box=None)
@@ -143,14 +179,14 @@ def explain(
     samples: int = 64,
     seed: int = 0,
     out: Path = Path("explained.png"),
-    folder: FolderOptions = OPTIONS,
+    folder: PictureOptions = AS_USUAL,
 ) -> None:
     """Show where the model looks for one image: q(a|x), the top items, a reconstruction, KL_a and KL_z.
 
     Args:
         image: The image file; before it may stand the model: the folder of a run, the file of a model, or the
             name of one in the box (`vma models`).
-        memory: Folder of images, as class/name.png or name.png, or a saved memory.
+        memory: Folder of images, as class/name.png or name.png, or a saved memory, or one on disk (`vma memory`).
         samples: K.
         seed: Of the draws.
         out: Where to write it: a picture (.png), or all numbers (.json).
@@ -160,7 +196,7 @@ def explain(
     model, files = model_and_images(image)
     if len(files) != 1:
         raise InputError(f"One image is explained at a time, not {len(files)}.")
-    known = open_memory(model, memory, folder)
+    known = open_memory(model, memory, whole(folder))
     found = known.explain(files[0], samples=samples, seed=seed)
     write_atomically(out, content(known, found, out))
     items = ", ".join(f"{each.item} ({100 * each.q:.0f} %)" for each in found.top)
@@ -168,10 +204,10 @@ def explain(
     print(f"log p(x|M) {found.log_p:.1f}, KL_a {found.kl_a:.2f}, KL_z {found.kl_z:.2f} nats: {out}")
 
 
-def content(memory: ImageMemory, found: Explanation, out: Path) -> bytes:
+def content(memory: ImageMemory | LargeMemory, found: Explanation, out: Path) -> bytes:
     """What `vma explain` writes to `out`."""
     if out.suffix.lower() == ".json":
-        return explanation_json(found)
+        return found.to_json()
     from vma.fewshot.figures import explained_png  # here, since plotting takes a second to import
 
     return explained_png(memory, found)
@@ -197,14 +233,14 @@ def is_model(path: Path) -> bool:
     """Whether a path names a model in the box, the file of one, or a folder that holds one."""
     if str(path) in pretrained_names() or path.suffix.lower() == ".safetensors":
         return True
-    folder = path.expanduser()
+    folder = at_home(path)
     return any((folder / place).is_file() for place in ("run.json", IN_RUN, f"vma/{IN_RUN}"))
 
 
-def open_memory(model: Path, memory: Path, options: FolderOptions) -> ImageMemory:
-    """The memory in a saved file, or of the images in a folder."""
+def open_memory(model: Path, memory: Path, options: FolderOptions) -> ImageMemory | LargeMemory:
+    """The memory in a saved file, or on disk (`vma memory build`), or of the images in a folder."""
     trained = load(model)
-    if memory.suffix.lower() == ".safetensors":
+    if memory.suffix.lower() == ".safetensors" or is_large(memory):
         return trained.open_memory(memory, options=options)
     return trained.remember(memory, options=options)
 
@@ -213,19 +249,6 @@ def check_suffix(out: Path | None, suffixes: tuple[str, ...]) -> None:
     """Refuse a file of another kind before any work is done."""
     if out is not None and out.suffix.lower() not in suffixes:
         raise InputError(f"{out} must end in {' or '.join(suffixes)}.")
-
-
-def info(path: Path, /) -> None:
-    """Describe a saved model.
-
-    Args:
-        path: The model file, or the folder of a run.
-    """
-    file = model_file(path)
-    config, tensors = read_model(file)
-    print(f"{file}: {sum(tensor.numel() for tensor in tensors.values()):,} parameters")
-    for name, value in asdict(config).items():
-        print(f"  {name:<14} {value}")
 
 
 def models(name: Positional[str | None] = None) -> None:
@@ -260,23 +283,3 @@ def print_card(card: Card) -> None:
     console = Console(highlight=False, markup=False)
     console.print(f"{card.name}: {card.summary}")
     console.print(table)
-
-
-def export(
-    run: Positional[RunFolder], file: Positional[File], *, overwrite: bool = False, half: bool = False
-) -> None:
-    """Write the model of a run to one file: weights as safetensors, the configuration in its header.
-
-    Args:
-        run: The folder of the run.
-        file: Where to write it, e.g. characters.safetensors.
-        overwrite: Replace the file if there is one.
-        half: Write the weights in half precision, for half the size.
-    """
-    model = load_model(model_file(run))
-    if file.is_dir():
-        raise InputError(f"{file} is a folder: name a file, e.g. {file / 'model.safetensors'}.")
-    if file.exists() and not overwrite:
-        raise InputError(f"{file} exists: choose another name, or add --overwrite.")
-    save_model(model.half() if half else model, file)
-    print(f"{file}: {file.stat().st_size / 1e6:.1f} MB")

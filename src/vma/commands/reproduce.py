@@ -26,7 +26,7 @@ USAGE = """usage: vma reproduce --list            every experiment, and the runs
 
 @dataclass(frozen=True)
 class Options:
-    """How an experiment is made again; a second call goes on where the first was cut.
+    """How an experiment is made again; a second call goes on where the first was interrupted.
 
     Attributes:
         budget: Minutes for training and evaluation; 0 for the paper's settings, which take days on a CPU.
@@ -102,7 +102,7 @@ def command_of(name: str, options: Options) -> str:
 
 def show(path: Path) -> None:
     """Print the findings of a collection."""
-    record = read_collection(path).record
+    record = read_collection(path)
     table = Table("", "paper", "ours", "updates", "hours", title=record.title, box=None, title_justify="left")
     for each in record.rows:
         table.add_row(each.what, each.paper, shown(each), str(each.updates or ""), f"{each.hours:.2f}")

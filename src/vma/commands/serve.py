@@ -1,26 +1,28 @@
 """`vma serve`."""
 
-import secrets
 import socket
+import sys
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
 import platformdirs
-import uvicorn
 from fastapi import FastAPI
 from tyro.conf import Positional
 
 from vma.errors import InputError
 from vma.fewshot import TrainedModel, load
+from vma.files import at_home, said
 from vma.pretrained import DEFAULT
+from vma.python_version import known_holes
 from vma.runs.folder import default_root
 from vma.serve.app import create_app
-from vma.serve.guard import Access, is_loopback
+from vma.serve.connections import server_of
+from vma.serve.guard import Access
 from vma.serve.store import Store
+from vma.serve.token import choose_token
 
-SHORTEST_TOKEN = 8
 EVERYWHERE = ("0.0.0.0", "::", "")  # hosts that stand for every address of this machine
 
 
@@ -31,7 +33,9 @@ def serve(
     port: int = 8000,
     memory: Path | None = None,
     token: str | None = None,
+    token_file: Path | None = None,
     browser: bool = True,
+    static: Path | None = None,
 ) -> None:
     """Open a local page to draw, remember, imagine and recognise. Nothing leaves this machine.
 
@@ -41,35 +45,47 @@ def serve(
         host: Address to listen on. Any other than a loopback address asks for the token.
         port: Port to listen on; 0 for any that is free.
         memory: File that the memory is kept in; by default one in your data folder for each size of images.
-        token: What a visitor has to know; made up and printed where one is needed and none is given.
-        browser: Open the page in the browser.
+        token: What a visitor has to know; made up and printed where one is needed and none is given. Whoever uses
+            this machine can see it in the list of processes: --token-file and the variable VMA_TOKEN are for that.
+        token_file: File whose first line is the token; nobody else may be able to read it.
+        browser: Open the page in the browser; never where a token is asked for, for the same reason.
+        static: Serve nothing; write the page into this folder as plain files that work in the browser alone, from
+            any web server.
     """
-    token = choose_token(host, token)
-    trained = newest_model(default_root()) if model is None else load(model)
-    if trained.config.channels > 1:
-        raise InputError(f"{trained.name} works in colour, and the page draws ink: choose another model.")
+    trained = model_to_draw_with(model)
+    if static is not None:
+        write_page(trained, static.expanduser())
+        return
+    token = choose_token(host, token, token_file)
+    if holes := known_holes():
+        print(f"vma serve: {holes}", file=sys.stderr)
     with listen(host, port) as listening:
-        store = Store(trained, (memory or default_memory(trained)).expanduser())
+        store = Store(trained, at_home(memory or default_memory(trained)))
         port = listening.getsockname()[1]
         address = address_of(socket.gethostname() if host in EVERYWHERE else host, port, token)
         print(f"Model   {trained.name}\nMemory  {store.path}\nPage    {address}   (Ctrl-C ends)", flush=True)
-        if browser:
-            here = address_of("127.0.0.1" if host in EVERYWHERE else host, port, token)
-            Thread(
-                target=webbrowser.open, args=(here,), daemon=True
-            ).start()  # some wait until they are closed
+        if browser and token is None:
+            # In a thread, since some browsers wait until they are closed.
+            Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         run(create_app(store, Access.to(host, token)), listening)
 
 
-def choose_token(host: str, token: str | None) -> str | None:
-    """The token to ask for: none on a loopback address, unless one is given."""
-    if token is None:
-        return None if is_loopback(host) else secrets.token_urlsafe(24)
-    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
-        raise InputError(
-            f"The token must have {SHORTEST_TOKEN} or more plain characters: leave it out to have one made up."
-        )
-    return token
+def model_to_draw_with(model: Path | None) -> TrainedModel:
+    """The model that is named, or the newest; it must work on ink."""
+    trained = newest_model(default_root()) if model is None else load(model)
+    if trained.config.channels > 1:
+        raise InputError(f"{trained.name} works in colour, and the page draws ink: choose another model.")
+    return trained
+
+
+def write_page(model: TrainedModel, folder: Path) -> None:
+    """Write the page as plain files, and say what to do with them."""
+    from vma.serve.static_page import write_static  # here, since onnx is an extra
+
+    write_static(model, folder)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    print(f"{folder}: the page with {model.name}, {size:.0f} MB in plain files for any web server", end="; ")
+    print(f"to look at it: python -m http.server --directory {folder}")
 
 
 def newest_model(root: Path) -> TrainedModel:
@@ -99,9 +115,9 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.create_server((host, port), family=family)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter of a host with an empty or a long part
         raise InputError(
-            f"Cannot listen on {host}, port {port} ({error.strerror or error}): choose another --port, or 0 for "
+            f"Cannot listen on {host}, port {port} ({said(error)}): choose another --port, or 0 for "
             "any that is free."
         ) from None
     # Connections inherit this; asyncio sees to it only for sockets of its own, and a small answer would wait 40 ms.
@@ -117,9 +133,8 @@ def address_of(host: str, port: int, token: str | None) -> str:
 
 def run(app: FastAPI, listening: socket.socket) -> None:
     """Serve until Ctrl-C."""
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3)
     with suppress(
         KeyboardInterrupt
     ):  # not raised where a shell has told its background jobs to ignore Ctrl-C
-        uvicorn.Server(config).run(sockets=[listening])
+        server_of(app).run(sockets=[listening])
     print("Ended; the memory is kept.")

@@ -1,19 +1,20 @@
-"""`vma train`, `vma presets` and `vma runs`."""
+"""`vma train`, `vma sleep` and `vma runs`."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
 from vma.errors import InputError
+from vma.runs.belonging import complaints_of
 from vma.runs.checkpoint import latest_progress
 from vma.runs.folder import Run, all_runs, default_root
-from vma.runs.presets import FAST_SLEEP, FAST_WARPS, PRESETS
+from vma.runs.metrics_file import Metrics, Row, read_metrics
+from vma.runs.presets import FAST_SLEEP, FAST_WARPS
 from vma.runs.settings import NEVER, SleepSettings, TrainSettings
 from vma.warps import WarpSettings
 
@@ -88,21 +89,17 @@ def given(option: str, arguments: Sequence[str]) -> bool:
 
 
 def start(options: Start) -> None:
-    """Start a run; one that is interrupted has been saved, and has said so."""
+    """Start a run."""
     from vma.training.api import train
 
-    with suppress(KeyboardInterrupt):
-        train(options.settings, options.data, folder=options.folder, device=options.device)
+    train(options.settings, options.data, folder=options.folder, device=options.device)
 
 
 def resume(options: Resume) -> None:
     """Go on with a run."""
     from vma.training.api import resume
 
-    with suppress(KeyboardInterrupt):
-        resume(
-            options.run, options.data, updates=options.updates, minutes=options.minutes, device=options.device
-        )
+    resume(options.run, options.data, updates=options.updates, minutes=options.minutes, device=options.device)
 
 
 @dataclass(frozen=True)
@@ -142,21 +139,10 @@ def give_sleep(options: SleepOptions) -> None:
     """Let a run sleep."""
     from vma.training.api import sleep
 
-    with suppress(KeyboardInterrupt):
-        sleep(
-            options.run, options.data, updates=options.updates, minutes=options.minutes, settings=options.sleep,
-            warps=options.warps, threads=options.threads, device=options.device,
-        )  # fmt: skip
-
-
-def presets_command() -> None:
-    """List the presets: what the paper does and reports."""
-    table = Table(box=None, padding=(0, 1))
-    table.add_column("preset", no_wrap=True)
-    table.add_column("what it is")
-    for name, settings in PRESETS.items():
-        table.add_row(name, settings.description)
-    Console().print(table, highlight=False)
+    sleep(
+        options.run, options.data, updates=options.updates, minutes=options.minutes, settings=options.sleep,
+        warps=options.warps, threads=options.threads, device=options.device,
+    )  # fmt: skip
 
 
 def runs_command(root: Path | None = None) -> None:
@@ -172,18 +158,37 @@ def runs_command(root: Path | None = None) -> None:
             f"There are no runs in {root}: start one with 'vma train glyphs-fewshot-fast --minutes 5'."
         )
     table = Table("run", "state", "update", "NLL", "held-out NLL", "KL_a", "KL_z", box=None, padding=(0, 1))
+    wrong: list[str] = []
     for run in runs:
-        table.add_row(run.folder.relative_to(root).as_posix(), *run_row(run))
-    Console().print(table, highlight=False)
+        row, complaints = run_row(run)
+        table.add_row(run.folder.relative_to(root).as_posix(), *row)
+        wrong += complaints
+    console = Console()
+    console.print(table, highlight=False)
+    for complaint in wrong:
+        console.print(complaint, highlight=False, markup=False, soft_wrap=True)
 
 
-def run_row(run: Run) -> list[str]:
-    """One line of the table of runs, but for the name."""
-    rows = run.metrics()
-    last: dict[str, Any] = next((row for row in reversed(rows) if "nll" in row), {})
+def run_row(run: Run) -> tuple[list[str], list[str]]:
+    """One line of the table of runs, but for the name, and what is wrong with the run."""
+    try:
+        metrics, wrong = read_metrics(run.metrics_file), complaints_of(run)
+    except InputError as error:
+        metrics, wrong = Metrics([], []), [str(error), *complaints_of(run)]
+    wrong += [complaint] if (complaint := metrics.complaint(run.metrics_file)) else []
+    rows = metrics.rows
+    last: Row = next((row for row in reversed(rows) if "nll" in row), {})
     valid = next((row["valid_nll"] for row in reversed(rows) if "valid_nll" in row), None)
-    state = "running" if run.is_locked() else "saved" if run.checkpoint_file.exists() else "empty"
+    saved = "saved" if run.checkpoint_file.exists() else "empty"
+    state = "running" if run.is_locked() else "damaged" if wrong else saved
     numbers = [last.get("nll"), valid, last.get("kl_a"), last.get("kl_z")]
     shown = ["" if value is None else f"{value:.2f}" for value in numbers]
-    update = latest_progress(run).update if run.checkpoint_file.exists() else 0
-    return [state, str(update), *shown]
+    return [state, updates_of(run), *shown], list(dict.fromkeys(wrong))
+
+
+def updates_of(run: Run) -> str:
+    """How far a run is; `?` where that cannot be read."""
+    try:
+        return str(latest_progress(run).update) if run.checkpoint_file.exists() else "0"
+    except InputError:
+        return "?"

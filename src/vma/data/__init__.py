@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from vma.data.contact_sheet import contact_sheet
 from vma.data.dataset import Dataset, dataset_of
-from vma.data.folder import FolderOptions
 from vma.data.glyphs import GlyphOptions
+from vma.data.picture import FolderOptions
 from vma.data.randomness import binarize
 from vma.data.registry import DATASETS, Entry, load_dataset, register_dataset
 

@@ -5,6 +5,7 @@ import hashlib
 import io
 import math
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -13,8 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from vma.errors import InputError
+from vma.limits import ARCHIVE, ELEMENTS, MATRICES, UNPACKED, check_members
 
-BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError)
+BROKEN_ZIP = (
+    zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError, ValueError, LookupError,
+)  # fmt: skip
+BROKEN_NPY = (ValueError, LookupError, EOFError, SyntaxError, TypeError, tokenize.TokenError, RecursionError)
 BROKEN_MAT = (zlib.error, struct.error, OSError, LookupError, ValueError, TypeError)
 BYTE_ORDERS = {b"IM": "<", b"MI": ">"}  # the last two bytes of a MATLAB file's header
 MATRIX, COMPRESSED = (
@@ -32,26 +37,26 @@ def sha256_of(path: Path) -> str:
 
 
 def open_zip(path: Path, limit: int) -> zipfile.ZipFile:
-    """The archive at `path`, refused if its entries declare more than `limit` bytes in all."""
+    """The archive at `path`, refused if its entries may unpack to more than `limit` bytes in all."""
     try:
         archive = zipfile.ZipFile(path)
     except BROKEN_ZIP as error:
         raise InputError(
             f"{path} is not a complete zip archive ({error}): delete it and get it again."
         ) from error
-    declared = sum(entry.file_size for entry in archive.infolist())
-    if declared > limit:
+    try:
+        check_members(archive.infolist(), str(path), limit)
+    except InputError:
         archive.close()
-        raise InputError(
-            f"{path} unpacks to {declared} bytes, more than the {limit} expected: it was not read."
-        )
+        raise
     return archive
 
 
 def read_entry(archive: zipfile.ZipFile, name: str) -> bytes:
-    """The bytes of one entry, with its checksum verified."""
+    """The bytes of one entry, with its checksum verified; not one more than it declares is unpacked."""
     try:
-        return archive.read(name)
+        with archive.open(name) as entry:
+            return entry.read(archive.getinfo(name).file_size)
     except BROKEN_ZIP as error:
         raise InputError(
             f"{archive.filename} is damaged at {name} ({error}): delete it and get it again."
@@ -68,7 +73,7 @@ def read_npy(content: bytes, source: str) -> np.ndarray:
             (2, 0): np.lib.format.read_array_header_2_0,
         }[version]
         shape, _, dtype = read_header(file)
-    except (ValueError, KeyError, EOFError, SyntaxError) as error:
+    except BROKEN_NPY as error:
         raise InputError(f"{source} is not a valid .npy array ({error}): get the file again.") from error
     if dtype.hasobject:
         raise InputError(f"{source} holds pickled Python objects, which could run code: it was not read.")
@@ -77,7 +82,7 @@ def read_npy(content: bytes, source: str) -> np.ndarray:
     return np.load(io.BytesIO(content), allow_pickle=False)
 
 
-def read_npz(path: Path, limit: int = 2**28) -> dict[str, np.ndarray]:
+def read_npz(path: Path, limit: int = ARCHIVE) -> dict[str, np.ndarray]:
     """All arrays of an `.npz` file by name."""
     with open_zip(path, limit) as archive:
         names = archive.namelist()
@@ -102,10 +107,10 @@ def read_maybe_gzip(path: Path, limit: int) -> bytes:
     return content
 
 
-def read_mat(path: Path, limit: int = 2**29) -> dict[str, np.ndarray]:
+def read_mat(path: Path, limit: int = UNPACKED) -> dict[str, np.ndarray]:
     """The real numeric matrices of a MATLAB 5 file by name.
 
-    scipy reads them one by one, unpacked and looked through before: it takes a file at its word, so that one
+    Each is unpacked and checked before scipy reads it: scipy takes a file at its word, so that one
     wrong byte in the type of an element can crash Python, and a small file can unpack to gigabytes.
     """
     from scipy.io import loadmat  # here, since it takes longer to import than all the rest
@@ -116,7 +121,7 @@ def read_mat(path: Path, limit: int = 2**29) -> dict[str, np.ndarray]:
         order = BYTE_ORDERS[bytes(raw[126:128])]
         header = b"MATLAB 5.0 MAT-file".ljust(124) + struct.pack(f"{order}H", 0x100) + raw[126:128]
         for matrix in numeric_matrices(raw[128:], order, limit):
-            matrices |= loadmat(io.BytesIO(header + matrix))
+            matrices |= loadmat(io.BytesIO(b"".join((header, *matrix))))
     except BROKEN_MAT as error:
         raise InputError(
             f"{path} is not a complete MATLAB 5 file ({error}): delete it and get it again."
@@ -124,15 +129,19 @@ def read_mat(path: Path, limit: int = 2**29) -> dict[str, np.ndarray]:
     return {name: values for name, values in matrices.items() if not name.startswith("__")}
 
 
-def numeric_matrices(raw: memoryview, order: str, limit: int) -> Iterator[bytes]:
-    """The elements of a MATLAB file that are real numeric matrices, unpacked to at most `limit` bytes in all."""
+def numeric_matrices(raw: memoryview, order: str, limit: int) -> Iterator[tuple[bytes, memoryview]]:
+    """The real numeric matrices of a MATLAB file, unpacked to at most `limit` bytes in all: head and content."""
+    found = 0
     for kind, content in mat_elements(raw, order):
         if kind == COMPRESSED:
             unpacked = inflate(content, limit)
             limit -= len(unpacked)
             [(kind, content)] = mat_elements(memoryview(unpacked), order)
         if kind == MATRIX and is_numeric(content, order):
-            yield struct.pack(f"{order}II", MATRIX, len(content)) + content
+            found += 1
+            if found > MATRICES:
+                raise ValueError(f"it holds more than {MATRICES} matrices")
+            yield struct.pack(f"{order}II", MATRIX, len(content)), content
 
 
 def mat_elements(raw: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
@@ -141,7 +150,9 @@ def mat_elements(raw: memoryview, order: str) -> Iterator[tuple[int, memoryview]
     An element is its type and length (4 bytes each), its content, and padding to 8 bytes unless it is compressed.
     A small one packs its length into the upper half of the type, and up to 4 bytes of content beside it.
     """
-    while len(raw) >= 8:
+    for _ in range(ELEMENTS):
+        if len(raw) < 8:
+            return
         kind, length = struct.unpack(f"{order}II", raw[:8])
         small = kind >> 16
         start, size = (4, small) if small else (8, length)
@@ -149,6 +160,7 @@ def mat_elements(raw: memoryview, order: str) -> Iterator[tuple[int, memoryview]
             raise ValueError("it ends too early")
         yield kind & 0xFFFF, raw[start : start + size]
         raw = raw[start + size if kind == COMPRESSED else -(-(start + size) // 8) * 8 :]
+    raise ValueError(f"it has more than {ELEMENTS} elements")
 
 
 def inflate(content: memoryview, limit: int) -> bytes:

@@ -11,17 +11,18 @@ import pooch
 
 from vma.data.arrays import read_npz
 from vma.errors import InputError
+from vma.files import at_home
 
 LIMIT = 2**31
 
 
 def cache_folder() -> Path:
     """The folder `VMA_CACHE` if set, else `variational-memory` in the user's cache."""
-    return Path(os.environ.get("VMA_CACHE") or pooch.os_cache("variational-memory")).expanduser()
+    return at_home(Path(os.environ.get("VMA_CACHE") or pooch.os_cache("variational-memory")))
 
 
 def cached_arrays(key: str, build: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """`build()`, or what it returned before for the same `key`; a damaged or absent entry is built anew.
+    """What `build()` returns, or returned before for the same `key`; a damaged or absent entry is built anew.
 
     `key` must name everything that the result depends on. Where the cache cannot be written, nothing is kept.
     """

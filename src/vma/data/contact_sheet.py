@@ -1,7 +1,7 @@
 """A contact sheet: one row of images for each class, on paper."""
 
+from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int
@@ -10,6 +10,8 @@ from PIL import Image, ImageDraw, ImageFont
 from vma.data.dataset import Dataset
 from vma.data.randomness import stream
 from vma.errors import InputError
+
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 PAPER, CARD, INK, GREY = (250, 249, 246), (255, 255, 255), (28, 28, 36), (120, 118, 112)
 CELL, GAP, MARGIN, HEADER = 56, 4, 28, 64
@@ -20,32 +22,52 @@ def contact_sheet(dataset: Dataset, *, rows: int = 12, columns: int = 20, seed: 
     if rows < 1 or columns < 1:
         raise InputError(f"A contact sheet needs at least one row and one column, not {rows} and {columns}.")
     table = choose_images(dataset, rows, columns, seed)
-    names = row_names(dataset, table)
-    font, title = load_font(12), load_font(18)
-    left = MARGIN + (max(int(font.getlength(name)) for name in names) + 14 if any(names) else 0)
+    names = [written(name, 12) for name in row_names(dataset, table)]
+    heading = written(f"{dataset.name}  {dataset.split}", 18)
+    summary = written(summarise(dataset), 12)
+    breadth = max(name.breadth for name in names)
+    left = MARGIN + (breadth + 14 if breadth else 0)
     width = left + max(map(len, table)) * (CELL + GAP) + MARGIN - GAP
-    heading, summary = f"{dataset.name}  {dataset.split}", summarise(dataset)
-    width = max(width, MARGIN * 2 + int(title.getlength(heading)), MARGIN * 2 + int(font.getlength(summary)))
+    width = max(width, MARGIN * 2 + heading.breadth, MARGIN * 2 + summary.breadth)
     sheet = Image.new("RGB", (width, MARGIN + HEADER + len(table) * (CELL + GAP) + MARGIN - GAP), PAPER)
     pen = ImageDraw.Draw(sheet)
-    pen.text((MARGIN, MARGIN - 4), heading, INK, title)
-    pen.text((MARGIN, MARGIN + 24), summary, GREY, font)
+    pen.text((MARGIN, MARGIN - 4), heading.text, INK, heading.font)
+    pen.text((MARGIN, MARGIN + 24), summary.text, GREY, summary.font)
     for row, (name, indices) in enumerate(zip(names, table, strict=True)):
         y = MARGIN + HEADER + row * (CELL + GAP)
-        pen.text((MARGIN, y + CELL // 2), name, GREY, font, anchor="lm")
+        pen.text((MARGIN, y + CELL // 2), name.text, GREY, name.font, anchor="lm")
         for column, index in enumerate(indices):
             sheet.paste(as_card(dataset.images[index]), (left + column * (CELL + GAP), y))
     return sheet
 
 
-def load_font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """DejaVu Sans, which knows many alphabets and comes with matplotlib; without that, Pillow's own font."""
-    package = find_spec("matplotlib")
-    if package is not None and package.origin is not None:
-        path = Path(package.origin).parent / "mpl-data/fonts/ttf/DejaVuSans.ttf"
-        if path.is_file():
-            return ImageFont.truetype(path, size)
-    return ImageFont.load_default(size)
+@dataclass(frozen=True)
+class Written:
+    """A text with a font that has its letters."""
+
+    text: str
+    font: Font
+
+    @property
+    def breadth(self) -> int:
+        """Its pixels."""
+        return int(self.font.getlength(self.text))
+
+
+def written(text: str, size: int) -> Written:
+    """The text, or nothing where no font here has its letters."""
+    font = font_with(text, size)
+    return Written("", ImageFont.load_default(size)) if font is None else Written(text, font)
+
+
+def font_with(text: str, size: int) -> Font | None:
+    """A font that has every letter of `text`: of matplotlib's or the system's, or else Pillow's own for Latin."""
+    if find_spec("matplotlib") is None:
+        return ImageFont.load_default(size) if all(ord(letter) < 256 for letter in text) else None
+    from vma.plotting.fonts import file_with  # here, since plotting takes a second to import
+
+    found = file_with(text)
+    return None if found is None else ImageFont.truetype(found[0], size, index=found[1])
 
 
 def choose_images(dataset: Dataset, rows: int, columns: int, seed: int) -> list[Int[np.ndarray, "row"]]:

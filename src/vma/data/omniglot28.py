@@ -22,6 +22,7 @@ CHARDATA = Source(
 )
 COUNT = {"train": 24345, "test": 8070}
 VALIDATION = 1345
+MOST_BLANK = 0.1  # of the images: nobody draws so many that are empty
 DRAWERS, TRAIN_DRAWERS = 20, 15
 
 
@@ -74,6 +75,8 @@ def columns_to_images(
     """images[n, i, j] = 255 · columns[28·j + i, n]: the file stores each image column by column."""
     if not (columns.min() >= 0 and columns.max() <= 1):
         raise InputError(f"{path} holds pixels outside [0, 1]: delete it and get it again.")
+    if (blank := float((columns.max(0) == 0).mean())) > MOST_BLANK:
+        raise InputError(f"{path} holds images of which {blank:.0%} have no ink: delete it and get it again.")
     images = columns.T.reshape(-1, 28, 28).transpose(0, 2, 1)
     return np.ascontiguousarray(np.rint(images * 255.0).astype(np.uint8))
 

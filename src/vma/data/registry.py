@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from vma.data.dataset import Dataset
-from vma.data.folder import FolderOptions, load_folder
+from vma.data.folder import load_folder
 from vma.data.glyphs import GlyphOptions, load_glyphs
 from vma.data.gmn import FILES, load_gmn
 from vma.data.mnist import AMAT, IDX, NPZ, load_binarized_mnist, load_mnist
 from vma.data.omniglot import BACKGROUND, EVALUATION, load_omniglot
 from vma.data.omniglot28 import CHARDATA, load_omniglot28, load_stand_in
+from vma.data.picture import FolderOptions
 from vma.data.sources import Source
 from vma.errors import InputError, unknown_name
 from vma.registry import Registry
@@ -64,7 +65,7 @@ class Datasets(Registry[Entry]):
 
 
 def as_entry(name: str, value: Any) -> Entry:
-    """An entry, or what a function returns that makes one."""
+    """The entry itself, or the one that a function makes."""
     try:
         entry = value() if callable(value) else value
     except Exception as error:

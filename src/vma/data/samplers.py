@@ -205,7 +205,7 @@ class RecallSampler(Sampler):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SequenceSampler(Sampler):
-    """Sequences of images of few classes, each image drawn by itself, as Generative Matching Networks are trained.
+    """Sequences of images of few classes, each image drawn by itself: what trains Generative Matching Networks.
 
     The targets of an episode are all images, those of a sequence together and in order; there is no memory.
 

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from vma.data.cache import cache_folder
 from vma.errors import InputError
+from vma.files import at_home
 
 CHUNK = 1 << 13  # what a broken connection may lose
 RETRIED = (
@@ -102,10 +103,10 @@ class ResumingDownloader:
 def data_folder(data: Path | None) -> Path | None:
     """The folder given, else `VMA_DATA`, else None; a folder that does not exist is an error."""
     folder = data or (Path(os.environ["VMA_DATA"]) if os.environ.get("VMA_DATA") else None)
-    if folder is not None and not folder.expanduser().is_dir():
+    if folder is not None and not at_home(folder).is_dir():
         origin = "given as data" if data else "named by VMA_DATA"
         raise InputError(f"The folder {folder} {origin} does not exist: create it or name another.")
-    return None if folder is None else folder.expanduser()
+    return None if folder is None else at_home(folder)
 
 
 def search_folders(data: Path | None) -> list[Path]:
@@ -169,8 +170,17 @@ def progress_bar(visible: bool) -> Progress:
 
 
 def worth_retrying(error: requests.RequestException) -> bool:
-    """Not where the server has answered that the file is not there."""
+    """Whether another attempt may help: not where the server has answered that the file is not there."""
     return error.response is None or error.response.status_code >= 500
+
+
+def check_published(source: Source, path: Path) -> None:
+    """Refuse a file of which nothing but git's id of the published one is known, and which is another."""
+    if source.sha256 is None and source.git_blob and git_blob_id(path) != source.git_blob:
+        raise InputError(
+            f"{path} is not the file that was published: its images can be read, but nothing says that they are "
+            f"the right ones. Get it from {source.url}."
+        )
 
 
 def git_blob_id(path: Path) -> str:

@@ -14,7 +14,7 @@ from vma.errors import InputError
 from vma.evaluation.json_values import plain
 from vma.evaluation.resumable import Evaluation, Results, Row, Show, forget_rows, work
 from vma.evaluation.trained_run import DataDescription, ModelDescription
-from vma.files import write_atomically
+from vma.files import write_if_absent
 from vma.runs.folder import revision
 from vma.runs.processes import Processes
 
@@ -112,14 +112,16 @@ def answer(
     *,
     command: str = "",
     show: Show | None = None,
+    formerly: Mapping[str, str] | None = None,
 ) -> Answer[Results]:
     """The answer of an evaluation, made or resumed, and written to `folder` by the first process.
 
-    The name of the file holds the evaluation's digest and the time: every answer stays.
+    The name of the file holds the evaluation's digest and the time: every answer stays. Rows that a cut evaluation
+    left count, also those of an older version, which knew the models by the names in `formerly`.
     """
     unfinished = folder / "unfinished"
     began = time.monotonic()
-    results = evaluation.summary(work(evaluation, here, unfinished, show))
+    results = evaluation.summary(work(evaluation, here, unfinished, show, formerly))
     found = Answer(
         evaluation.name,
         evaluation.about,
@@ -133,22 +135,30 @@ def answer(
     )
     if here.is_first:
         found = replace(found, file=str(keep(folder, evaluation, found)))
-        forget_rows(unfinished, evaluation.digest)
+        for digest in evaluation.digests(formerly or {}):
+            forget_rows(unfinished, digest)
     return found
 
 
 def keep(folder: Path, evaluation: Evaluation, found: Answer) -> Path:
     """Write an answer to a file of its own."""
     stem = f"{evaluation.name}-{evaluation.digest[:8]}-{time.strftime('%Y%m%d-%H%M%S')}"
+    content = json.dumps(found.to_json(), indent=1).encode()
     paths = (folder / f"{stem}{number}.json" for number in ("", *(f"-{i}" for i in range(2, 1000))))
-    path = next((path for path in paths if not path.exists()), None)
+    path = next((path for path in paths if write_if_absent(path, content)), None)
     if path is None:
         raise InputError(f"{folder} holds a thousand answers of this second already: wait a moment.")
-    write_atomically(path, json.dumps(found.to_json(), indent=1).encode())
     return path
 
 
-def newest(folder: Path, evaluation: Evaluation) -> Path | None:
-    """The file in `folder` of the newest answer of exactly this evaluation."""
-    found = folder.glob(f"{evaluation.name}-{evaluation.digest[:8]}-*.json")
+def newest(folder: Path, evaluation: Evaluation, formerly: Mapping[str, str] | None = None) -> Path | None:
+    """The file in `folder` of the newest answer of exactly this evaluation.
+
+    Args:
+        folder: Where the answers are.
+        evaluation: Which.
+        formerly: What identities of models were called by older versions, whose answers are as good.
+    """
+    digests = evaluation.digests(formerly or {})
+    found = [path for each in digests for path in folder.glob(f"{evaluation.name}-{each[:8]}-*.json")]
     return max(found, key=lambda path: path.stat().st_mtime, default=None)

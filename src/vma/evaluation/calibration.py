@@ -17,6 +17,7 @@ from vma.evaluation.json_values import plain
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.statistics import Mean, Share, mean_of, wilson
 from vma.evaluation.trained_run import TrainedRun
+from vma.fewshot.lookup import look_up
 from vma.fewshot.recognition import RULES, Rule, rule, shares
 from vma.memory import KeyedMemory
 from vma.model import VMA
@@ -80,7 +81,7 @@ class Bin:
         trials: n.
         probability: p̄, their mean probability.
         right: The share of them that was right.
-        variance: The mean of p (1 − p), what right answers vary by where forecasts are true.
+        variance: The mean of p (1 − p): the variance of right answers, if forecasts are true.
     """
 
     trials: int
@@ -180,7 +181,7 @@ def forecast(
     """p of the class that one rule chose, whether that is right, log p of the right one, and what it cost."""
     x, labels, label = episode.targets.to(keyed.keys), episode.memory_labels.cpu(), int(episode.target_labels)
     began = time.process_time()  # of this process alone, whatever else the machine is doing
-    share = shares(model, keyed, labels.tolist(), x, chosen, samples, source).double().cpu()
+    share = shares(look_up(model, keyed, x), labels.tolist(), chosen, samples, source).double().cpu()
     seconds = time.process_time() - began
     mass = class_mass(share, labels)[0].clamp(LEAST, 1.0)
     return Forecast(
@@ -192,7 +193,7 @@ def forecast(
 
 
 def summary(rows: list[CalibrationRow]) -> CalibrationResults:
-    """Of every task by every rule: accuracy, calibration, log p of the right class, and median milliseconds."""
+    """For every task and every rule: accuracy, calibration, log p of the right class, and median milliseconds."""
     tasks = []
     for ways, shots in dict.fromkeys((row.ways, row.shots) for row in rows):
         chosen = [row.rules for row in rows if (row.ways, row.shots) == (ways, shots)]

@@ -59,7 +59,7 @@ class ClassifyRow:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """One task: the share of right answers by q(a|x) and by likelihood, and of one who guesses."""
+    """One task: the share of right answers by q(a|x), by likelihood, and by guessing."""
 
     ways: int
     shots: int
@@ -113,7 +113,7 @@ def trial_blocks(
 def trial_draw(
     dataset: Dataset, ways: int, shots: int, seed: int, within: str = "all"
 ) -> Callable[[int], Episode]:
-    """The episode of each trial: one target, `shots` items of its class, and as many of `ways` − 1 others.
+    """The episode of each trial: one target, and `shots` items of its class and of each of `ways` − 1 others.
 
     Within alphabets, P(alphabet) is proportional to its number of classes, among those with at least `ways`.
     """

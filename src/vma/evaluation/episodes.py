@@ -180,7 +180,7 @@ def summary(rows: list[NllRow]) -> NllResults:
 
 
 def usage(rows: list[NllRow]) -> MemoryUse | None:
-    """How much of the memory is in use: of a learned one by all targets together, of others by those of a part."""
+    """How much of the memory is in use: a learned one by all targets together, others by those of one part."""
     if looked := [row.q_a for row in rows if row.q_a is not None]:
         return use_of(np.array(rows[0].p_a), np.mean(looked, axis=0))
     uses = [plain(row.use) for row in rows if row.use is not None]

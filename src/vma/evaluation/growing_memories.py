@@ -33,8 +33,8 @@ class ClassBlock:
 class GrowingMemories:
     """T targets and up to S items of every class, disjoint, drawn once by `seed`.
 
-    A memory of C classes is a block of C that follow each other in a random order, so that each class is a
-    target's own class once, whatever C. What is compared along C or shots is then the same target beside the
+    A memory of C classes is a block of C classes that follow each other in a random order, so that each class
+    is a target's own class once, whatever C is. Along C or shots, the same target is then compared beside the
     same items of its class.
 
     Args:

@@ -10,7 +10,7 @@ from vma.plotting import embedding
 
 
 def plain(value: Any) -> dict[str, Any]:
-    """A dataclass as nested dictionaries; what it does not have, a field that is None, is left out."""
+    """A dataclass as nested dictionaries; fields that are None are left out."""
     if isinstance(value, dict):
         return value
     return asdict(value, dict_factory=lambda pairs: {name: each for name, each in pairs if each is not None})

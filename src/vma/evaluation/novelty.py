@@ -14,6 +14,7 @@ from vma.evaluation.json_values import plain
 from vma.evaluation.resumable import Evaluation, TargetResults
 from vma.evaluation.statistics import Mean, area_under_curve, mean_of
 from vma.evaluation.trained_run import TrainedRun
+from vma.fewshot.lookup import look_up
 from vma.fewshot.novelty import FEWEST, UNUSUAL, Measures, t_limit
 from vma.fewshot.scores import score, usual
 from vma.model import VMA
@@ -67,7 +68,7 @@ class NoveltyRow:
         entropy: H(q(a|x)).
         nll: −log p(x|M).
         p_value: The chance that an image of a class in memory is as unusual.
-        limit: The joined measure from which on a user of this memory is told that an image is novel.
+        limit: The joined measure from which a user of this memory is told that an image is novel.
     """
 
     new: list[bool]
@@ -98,7 +99,7 @@ class FlaggedShare:
 
 @dataclass(frozen=True)
 class KeptPromise:
-    """The false alarms that there are where `level` of them was promised."""
+    """The share of false alarms where a share `level` was promised."""
 
     level: float
     value: float
@@ -125,7 +126,7 @@ class NoveltyResults(TargetResults):
         false_alarms: Share of known targets that are called novel.
         found: Share of new targets that are called novel.
         missed: Share of new targets that are not.
-        limit: The joined measure from which on an image is called novel, in the first memory.
+        limit: The joined measure from which an image is called novel, in the first memory.
         curves: Share of new targets found at each share of false alarms in LEVELS.
         promised: False alarms at every level in PROMISED.
         histogram: Of the joined measure.
@@ -166,7 +167,8 @@ def scored(model: VMA, episode: EpisodeTensors, options: NoveltyOptions) -> Nove
     labels = tuple(str(label) for label in episode.memory_labels[kept].tolist())
     norm = usual(model, keyed, labels, options.samples, options.seed)
     targets = episode.targets.to(keyed.keys)
-    found = [score(model, keyed, x, norm, options.samples, options.seed) for x in targets]
+    looks = [look_up(model, keyed, x) for x in targets.split(1)]
+    found = [score(look, norm, options.samples, options.seed) for look in looks]
     assert norm.rule is not None
     measured = [Measures(s.surprise, s.angle, s.odds) for s in found if s.odds is not None]
     with torch.no_grad():

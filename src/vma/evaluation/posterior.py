@@ -25,7 +25,7 @@ Kind = Literal["found", "mistaken", "absent"]
 
 @dataclass(frozen=True)
 class PosteriorOptions:
-    """q(a|x) of targets in memory of which their class is, and is not; how log p(x|M) tells the two apart.
+    """q(a|x) of targets whose class is in memory, and of those whose is not; how log p(x|M) tells them apart.
 
     Attributes:
         episodes: Number of episodes; those of the first one are shown item by item.
@@ -111,7 +111,7 @@ class LookUp:
 
 @dataclass(frozen=True)
 class ShownEpisode(ShownImages):
-    """An episode to be shown: its images, the class of each item in memory, and all targets."""
+    """An episode for a figure: its images, the class of each item in memory, and all targets."""
 
     memory_labels: list[int]
     looked_up: list[LookUp]
@@ -122,8 +122,8 @@ class PosteriorResults:
     """Where the model looks.
 
     Attributes:
-        in_memory: Of targets whose class is in memory.
-        absent: Of those whose is not.
+        in_memory: Means over targets whose class is in memory.
+        absent: Means over those whose class is not.
         found: Share of targets whose class gets most of q(a|x), among those whose class is in memory.
         novelty_auc: The chance that a target of an absent class has the lower log p(x|M); ½ is mere guessing.
         novelty_auc_entropy: The chance that it has the higher entropy of q(a|x).

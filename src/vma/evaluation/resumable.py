@@ -3,8 +3,10 @@
 import hashlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -13,6 +15,7 @@ import torch.distributed as dist
 
 from vma.errors import InputError
 from vma.evaluation.json_values import plain
+from vma.files import from_outside, read_ordinary
 from vma.runs.processes import Processes
 
 Row = TypeVar("Row")
@@ -36,7 +39,7 @@ class Evaluation(Generic[Row, Results]):
         about: All that the answer depends on: model, data, protocol, K, seed, number of targets.
         parts: Number of parts.
         part: The row of one part: a function of the part's number and nothing else.
-        row: The dataclass of such rows, as which those of a cut evaluation are read.
+        row: The dataclass of such rows; those that a cut evaluation has kept are read as it.
         summary: What all rows, in order, add up to.
     """
 
@@ -50,23 +53,37 @@ class Evaluation(Generic[Row, Results]):
     @property
     def digest(self) -> str:
         """A name for this evaluation and no other."""
-        text = json.dumps([self.name, self.about, self.parts], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return self.digests({})[0]
 
-    def results(self) -> Results:
-        """The results, made here and now, and kept nowhere."""
-        return self.summary([self.part(number) for number in range(self.parts)])
+    def digests(self, formerly: Mapping[str, str]) -> list[str]:
+        """Its name, and the one that it had in older versions, if they called its models something else."""
+        text = json.dumps([self.name, self.about, self.parts], sort_keys=True)
+        before = reduce(lambda old, each: old.replace(f'"{each[0]}"', f'"{each[1]}"'), formerly.items(), text)
+        return [hashlib.sha256(each.encode()).hexdigest()[:16] for each in dict.fromkeys((text, before))]
+
+    def results(self, show: Show | None = None) -> Results:
+        """The results, made here and now, and kept nowhere; `show` is told after each part."""
+        rows = []
+        for number in range(self.parts):
+            rows.append(self.part(number))
+            if show:
+                show(number + 1, self.parts)
+        return self.summary(rows)
 
 
 def work(
-    evaluation: Evaluation[Row, Results], here: Processes, unfinished: Path, show: Show | None = None
+    evaluation: Evaluation[Row, Results],
+    here: Processes,
+    unfinished: Path,
+    show: Show | None = None,
+    formerly: Mapping[str, str] | None = None,
 ) -> list[Row]:
     """The rows of all parts, in order, on every process.
 
     Rows are kept in the folder `unfinished` as they are made, one file a process, and those that are there
     already, whatever processes made them, are not made again.
     """
-    done = kept_rows(unfinished, evaluation)
+    done = kept_rows(unfinished, evaluation, formerly)
     if here.world > 1:
         done = shared(done)
     mine = [i for i in range(evaluation.parts) if i not in done][here.rank :: here.world]
@@ -97,16 +114,21 @@ def keep_row(path: Path, number: int, row: object) -> None:
         raise InputError(f"Cannot write {path}: {error.strerror}.") from None
 
 
-def kept_rows(unfinished: Path, evaluation: Evaluation[Row, Results]) -> dict[int, Row]:
+def kept_rows(
+    unfinished: Path, evaluation: Evaluation[Row, Results], formerly: Mapping[str, str] | None = None
+) -> dict[int, Row]:
     """The rows of an evaluation that earlier processes left; what is no such row is made again."""
-    rows = {}
-    for path in sorted(unfinished.glob(f"{evaluation.digest}-*.jsonl")):
-        for line in path.read_text().splitlines():
-            try:
+    digests = evaluation.digests(formerly or {})
+    paths = [path for each in digests for path in sorted(unfinished.glob(f"{each}-*.jsonl"))]
+    rows: dict[int, Row] = {}
+    for path in paths:
+        content = b""
+        with suppress(InputError):  # another process has just ended, and deleted it
+            content = read_ordinary(path, "file of rows")
+        for line in content.split(b"\n"):
+            with suppress(InputError), from_outside("No row"):
                 kept = json.loads(line)
                 rows[int(kept["unit"])] = msgspec.convert(kept["row"], evaluation.row)
-            except (ValueError, KeyError, TypeError):
-                continue
     return rows
 
 
@@ -117,5 +139,5 @@ def forget_rows(unfinished: Path, digest: str) -> None:
 
 
 def progress(done: int, parts: int) -> None:
-    """A line that is written over: how far it is."""
+    """Write how far it is, over the line written before."""
     print(f"\r{done} of {parts}", end="\n" if done == parts else "", file=sys.stderr, flush=True)

@@ -37,7 +37,7 @@ class SamplesResults:
     """Images in rows: all of [rows, columns, height, width].
 
     Attributes:
-        items: What is in memory, of a raw one.
+        items: What is in memory, if it is a raw one.
         real: Further drawings of the class, with a raw memory.
         addresses: The item that each row shares, of a learned memory.
         p_a: Its p(a).

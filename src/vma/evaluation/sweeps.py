@@ -110,7 +110,7 @@ class SweepPoint(AverageMeasures, SweepSetting):
     Attributes:
         memory: |M|.
         own_class_mass: Mass of q(a|x) on the target's class, of a model with addresses.
-        own_class_first: Share of targets of whose class no other has more.
+        own_class_first: Share of targets whose class has the most mass.
         rise: How far the NLL is above that of the first setting, target by target.
         line: The NLL at the fewest classes C₀ + log C/C₀: what an optimal model of disjoint classes would have.
     """

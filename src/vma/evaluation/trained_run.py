@@ -1,6 +1,5 @@
 """What is evaluated: a trained model, what it was trained on, and the images that it has not seen."""
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,16 +8,17 @@ import msgspec
 import torch
 
 from vma.data import load_dataset
+from vma.data.arrays import sha256_of
 from vma.data.dataset import Dataset
 from vma.errors import InputError
 from vma.generative_model import AnyMemory, GenerativeModel
 from vma.memory import Memory
 from vma.model import VMA
-from vma.runs.checkpoint import Progress, is_at_its_end, read_progress
+from vma.runs.belonging import model_progress
 from vma.runs.folder import Run
 from vma.runs.presets import PRESETS
 from vma.runs.settings import EpisodeSettings, TrainSettings
-from vma.storage import load_model
+from vma.storage import identity, load_model
 
 BINARIZATION_SEED = 0
 
@@ -36,7 +36,7 @@ class ModelDescription:
         sleep_updates: Updates asleep.
         hours: Of both.
         seed: Of its training.
-        weights: A hash of them.
+        weights: A hash of them and of the configuration, whatever file they are in.
         overrides: The settings that differ from the preset's, by dotted names.
         settings: All of them.
     """
@@ -92,12 +92,14 @@ class TrainedRun:
         dataset: The images to evaluate on; grey ones are binarized once.
         settings: The settings of the run.
         about: What every answer says of the model and the data.
+        formerly: What older versions called the model, a hash of its file, by its identity.
     """
 
     model: GenerativeModel
     dataset: Dataset
     settings: TrainSettings
     about: About = About()
+    formerly: dict[str, str] = field(default_factory=dict)
 
     @property
     def device(self) -> torch.device:
@@ -143,8 +145,9 @@ def open_run(
     dataset = data if isinstance(data, Dataset) else load_part_of(run, settings, data, part)
     if settings.data.stochastic_binarization:
         dataset = dataset.binarized(BINARIZATION_SEED)
-    about = About(describe_model(run, settings), describe_data(dataset, part))
-    return TrainedRun(model, dataset, settings, about)
+    about = About(describe_model(run, settings, model), describe_data(dataset, part))
+    formerly = {about.model.weights: sha256_of(run.model_file)[:16]}
+    return TrainedRun(model, dataset, settings, about, formerly)
 
 
 def load_part_of(run: Run, settings: TrainSettings, data: Path | None, part: str) -> Dataset:
@@ -160,31 +163,22 @@ def load_part_of(run: Run, settings: TrainSettings, data: Path | None, part: str
     )
 
 
-def describe_model(run: Run, settings: TrainSettings) -> ModelDescription:
+def describe_model(run: Run, settings: TrainSettings, model: GenerativeModel) -> ModelDescription:
     """The model of a run; a sleep that is not complete has left it as it was."""
-    awake = read_progress(run.checkpoint_file)
-    last = complete_sleep(run, settings) or awake
+    trained = model_progress(run)
     return ModelDescription(
         run=run.folder.name,
         preset=settings.preset,
         kind=settings.model.model,
         maps=settings.model.maps if settings.model.family == "convolutional" else 0,
-        updates=awake.update,
-        sleep_updates=last.update - awake.update,
-        hours=round(last.seconds / 3600, 4),
+        updates=trained.awake,
+        sleep_updates=trained.update - trained.awake,
+        hours=round(trained.seconds / 3600, 4),
         seed=settings.seed,
-        weights=hashlib.sha256(run.model_file.read_bytes()).hexdigest()[:16],
+        weights=identity(model)[:16],
         overrides=overrides(settings),
         settings=msgspec.to_builtins(settings),
     )
-
-
-def complete_sleep(run: Run, settings: TrainSettings) -> Progress | None:
-    """Where the run stood at the end of its sleep; None if it has not slept, or not to the end."""
-    if not run.sleep_file.exists():
-        return None
-    progress = read_progress(run.sleep_file)
-    return progress if is_at_its_end(progress, settings) else None
 
 
 def overrides(settings: TrainSettings) -> dict[str, Any]:

@@ -1,35 +1,43 @@
 """What a trained model remembers, and what can be asked of it: imagine, vary, recognise, score, explain."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vma.checks import check_samples, generator_of
-from vma.data.folder import FolderOptions
+from vma.checks import check_samples, generator_of, is_whole
+from vma.data.picture import FolderOptions
 from vma.errors import InputError, unknown_name
+from vma.fewshot.exhibits import Card, Exhibit, Row
 from vma.fewshot.explanation import Explanation, explain
-from vma.fewshot.images import OPTIONS, ink_for
-from vma.fewshot.imagination import Imagined, any_directions, imagine, main_directions, vary
+from vma.fewshot.glance import novel, usual_looks
+from vma.fewshot.images import OPTIONS, Ink, ink_for
+from vma.fewshot.imagination import any_directions, imagine, main_directions, vary
+from vma.fewshot.imagined import Imagined, joined
+from vma.fewshot.items import Item, Sources, class_name, counted, listed
 from vma.fewshot.labels import Labels, as_label, as_labels, as_number, as_numbers
+from vma.fewshot.lookup import LookUp, look_up
 from vma.fewshot.memory_file import StoredMemory, memory_bytes, write_memory
 from vma.fewshot.novelty import Norm
-from vma.fewshot.recognition import DEFAULT, Recognition, recognition, rule, shares
+from vma.fewshot.recognised import Recognition, Recognitions
+from vma.fewshot.recognition import DEFAULT, decide, rule, shares
 from vma.fewshot.scores import Score, score, usual
+from vma.fewshot.showable import Showable
 from vma.memory import KeyedMemory
 from vma.model import VMA
 
 
-@dataclass(frozen=True, eq=False)
-class ImageMemory:
+@dataclass(frozen=True, eq=False, repr=False)
+class ImageMemory(Showable):
     """A memory of raw images, bound to a trained model.
 
     It is a value: growing, shrinking, merging and naming give a new one. Keys are computed once per item and
-    carried along, so that all of these are cheap.
+    carried along, so that all of these are cheap. `memory[0]` is its first item, `memory[:5]` a smaller memory.
 
     Attributes:
         model: The model.
@@ -37,6 +45,7 @@ class ImageMemory:
         labels: A label for each item, or None where it has none.
         fingerprint: Of the model's weights.
         options: How images given later become ink.
+        sources: The file that each item came from, or None.
     """
 
     model: VMA
@@ -44,11 +53,29 @@ class ImageMemory:
     labels: Labels
     fingerprint: str
     options: FolderOptions = OPTIONS
+    sources: Sources = field(kw_only=True)
     norms: dict[tuple[int, int | None], Norm] = field(default_factory=dict, repr=False)
     directions: dict[int, Tensor] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.keyed)
+
+    @overload
+    def __getitem__(self, number: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> "ImageMemory": ...
+
+    def __getitem__(self, number: Any) -> "Item | ImageMemory":  # whole numbers of numpy and torch too
+        if isinstance(number, slice):
+            return self.keep([*range(len(self))[number]])
+        if not is_whole(number) or not -len(self) <= number < len(self):
+            raise IndexError(f"The memory has items 0 to {len(self) - 1}, and none of number {number!r}.")
+        place = int(number) % len(self)
+        return Item(place, self.items[place], self.labels[place], self.sources[place])
+
+    def __iter__(self) -> Iterator[Item]:
+        return (self[i] for i in range(len(self)))
 
     @property
     def items(self) -> Float[Tensor, "memory *image"]:
@@ -68,7 +95,7 @@ class ImageMemory:
     @property
     def names(self) -> tuple[str, ...]:
         """The class of each item; one without a label is a class of its own, called `(item i)`."""
-        return tuple(f"(item {i})" if label is None else label for i, label in enumerate(self.labels))
+        return tuple(class_name(i, label) for i, label in enumerate(self.labels))
 
     # Growing, shrinking, naming
 
@@ -76,7 +103,8 @@ class ImageMemory:
         """This memory with `images` at its end; images and labels as for `TrainedModel.remember`."""
         ink = ink_for(self.model, images, options or self.options)
         more = ink.labels if labels is None else as_labels(labels, len(ink.images))
-        return self.changed(self.keyed.join(self.model.remember(ink.images)), self.labels + more)
+        keyed = self.keyed.join(self.model.remember(ink.images))
+        return self.changed(keyed, self.labels + more, self.sources + (ink.sources or (None,) * len(more)))
 
     def forget(self, items: int | Sequence[int]) -> "ImageMemory":
         """This memory without the items of these numbers; at least one has to stay."""
@@ -84,24 +112,30 @@ class ImageMemory:
         kept = [i for i in range(len(self)) if i not in gone]
         if not kept:
             raise InputError("Forgetting every item would leave an empty memory: keep at least one.")
-        return self.changed(
-            self.keyed.keep(torch.tensor(kept, device=self.items.device)), tuple(self.labels[i] for i in kept)
-        )
+        return self.keep(kept)
+
+    def keep(self, items: int | Sequence[int]) -> "ImageMemory":
+        """The items of these numbers, in this order."""
+        kept = as_numbers(items, len(self))
+        labels, sources = (tuple(words[i] for i in kept) for words in (self.labels, self.sources))
+        return self.changed(self.keyed.keep(torch.tensor(kept, device=self.items.device)), labels, sources)
 
     def merge(self, other: "ImageMemory") -> "ImageMemory":
         """The items of both, those of `other` last."""
         if self.fingerprint != other.fingerprint:
             raise InputError("Memories of two different models cannot be merged: use one model for both.")
-        return self.changed(self.keyed.join(other.keyed), self.labels + other.labels)
+        return self.changed(
+            self.keyed.join(other.keyed), self.labels + other.labels, self.sources + other.sources
+        )
 
     def relabel(self, items: int | Sequence[int], label: str | int | None) -> "ImageMemory":
         """This memory with another label for the items of these numbers."""
         chosen, new = set(as_numbers(items, len(self))), as_label(label)
         labels = tuple(new if i in chosen else old for i, old in enumerate(self.labels))
-        return self.changed(self.keyed, labels)
+        return self.changed(self.keyed, labels, self.sources)
 
     def save(self, path: str | Path) -> None:
-        """Write items, labels and keys to one file, which `TrainedModel.open_memory` reads."""
+        """Write items, labels, sources and keys to one file, which `TrainedModel.open_memory` reads."""
         write_memory(Path(path), self.stored())
 
     def to_bytes(self) -> bytes:
@@ -129,7 +163,22 @@ class ImageMemory:
                 Where pixels know each other (`reading-order`) it also divides their log-odds.
             seed: The same seed gives the same images; None draws others each time.
         """
-        return imagine(self.model, self.restricted(label, item), n, temperature, self.generator(seed))
+        keyed, generator = self.restricted(label, item), self.generator(seed)
+        return imagine(self.model, keyed, n, temperature, generator, self.__getitem__)
+
+    def imagine_each(self, n: int = 50, *, temperature: float = 1.0, seed: int | None = None) -> Imagined:
+        """`n` new images of every class, one class after the other: a data set, which its `save` writes.
+
+        Args:
+            n: How many of each class.
+            temperature: As for `imagine`.
+            seed: The same seed gives the same images; None draws others each time.
+        """
+        generator, names = self.generator(seed), self.names
+        readable = [self.only([each == name for each in names]) for name in dict.fromkeys(names)]
+        return joined(
+            [imagine(self.model, keyed, n, temperature, generator, self.__getitem__) for keyed in readable]
+        )
 
     def vary(
         self, item: int, at: Sequence[tuple[float, float]], seed: int | None = None
@@ -154,9 +203,10 @@ class ImageMemory:
         samples: int = 8,
         top: int = 5,
         seed: int | None = 0,
+        novelty: bool = True,
         options: FolderOptions | None = None,
-    ) -> list[Recognition]:
-        """p(c|x) of every image: how probable each class is, and the items that decided.
+    ) -> Recognitions:
+        """p(c|x) of every image: how probable each class is, the items that decided, and whether it is new.
 
         Args:
             images: As for `TrainedModel.remember`.
@@ -167,12 +217,36 @@ class ImageMemory:
             samples: Draws of z for each item whose likelihood is asked for.
             top: How many deciding items to name.
             seed: Of the draws.
+            novelty: Also say whether an image is of none of the classes, by where q(a|x) looks.
             options: How images become ink; those of the memory by default.
         """
         check_samples(samples, 1, "Recognising")
-        x = self.targets(images, options)
-        found = shares(self.model, self.keyed, self.names, x, rule(by), samples, self.generator(seed))
-        return [recognition(row, self.names, top) for row in found]
+        ink = self.ink(images, options)
+        look = look_up(self.model, self.keyed, ink.images)
+        found = shares(look, self.names, rule(by), samples, self.generator(seed))
+        unusual = novel(look, self.looks) if novelty else [None] * len(ink)
+        reason = self.looks.reason if novelty else ""
+        rows = zip(found, ink.images, ink.names, unusual, strict=True)
+        return Recognitions(self.recognition(*row, reason, top) for row in rows)
+
+    def recognition(
+        self,
+        share: Float[Tensor, "memory"],
+        x: Float[Tensor, "*image"],
+        source: str,
+        unusual: bool | None,
+        reason: str,
+        top: int,
+    ) -> Recognition:
+        """What one image was taken for."""
+        made = decide(share, self.names, top)
+        chosen = tuple(self[i] for i, _ in made.items)
+        return Recognition(made.label, made.probabilities, made.items, x, source, chosen, unusual, reason)
+
+    @cached_property
+    def looks(self) -> Norm:
+        """Where q(a|x) looks for the memory's own items: computed at the first question, and kept."""
+        return usual_looks(self.model, self.keyed, self.labels)
 
     def score(
         self, images: Any, *, samples: int = 64, seed: int | None = 0, options: FolderOptions | None = None
@@ -189,7 +263,8 @@ class ImageMemory:
             options: How images become ink; those of the memory by default.
         """
         x = self.targets(images, options)
-        return [score(self.model, self.keyed, each, self.norm(samples, seed), samples, seed) for each in x]
+        looks = [look_up(self.model, self.keyed, each) for each in x.split(1)]
+        return [score(look, self.norm(samples, seed), samples, seed) for look in looks]
 
     def norm(self, samples: int = 64, seed: int | None = 0) -> Norm:
         """What is usual here: computed at the first question, and kept."""
@@ -215,12 +290,31 @@ class ImageMemory:
             seed: Of the draws.
             options: How the image becomes ink; those of the memory by default.
         """
-        x = self.targets(image, options)
-        if len(x) != 1:
-            raise InputError(f"One image is explained at a time, not {len(x)}.")
-        return explain(
-            self.model, self.keyed, self.labels, self.names, x[0], samples, top, self.generator(seed)
-        )
+        look = self.look_up(image, options)
+        if len(look.x) != 1:
+            raise InputError(f"One image is explained at a time, not {len(look.x)}.")
+        return explain(look, self.names, self.__getitem__, samples, top, self.generator(seed))
+
+    def look_up(self, images: Any, options: FolderOptions | None = None) -> LookUp:
+        """What the matching networks say of images, as for `TrainedModel.remember`."""
+        return look_up(self.model, self.keyed, self.targets(images, options))
+
+    # How it looks
+
+    def exhibit(self) -> Exhibit:
+        """A row for each class."""
+        cards: dict[str, list[Card]] = {}
+        for item in self:
+            cards.setdefault(item.name, []).append(item.card(""))
+        return Exhibit(str(self), tuple(Row(name, tuple(each)) for name, each in cards.items()))
+
+    def __repr__(self) -> str:
+        size = "×".join(map(str, self.items.shape[1:]))
+        classes = counted(len(self.classes), "class", "classes")
+        of = f" of {classes}: {listed(self.classes)}" if self.classes else " without labels"
+        return f"ImageMemory({counted(len(self), 'item')}{of}; {size})"
+
+    # For the questions
 
     def generator(self, seed: int | None) -> torch.Generator | None:
         """Randomness of that seed, where the memory is."""
@@ -234,17 +328,22 @@ class ImageMemory:
             self.directions[item] = main_directions(self.model, self.keyed, item)
         return self.directions[item]
 
-    def changed(self, keyed: KeyedMemory, labels: Labels) -> "ImageMemory":
-        """The same with other items and labels; what was computed of the old ones is forgotten."""
-        return replace(self, keyed=keyed, labels=labels, norms={}, directions={})
+    def changed(self, keyed: KeyedMemory, labels: Labels, sources: Sources) -> "ImageMemory":
+        """The same with other items; what was computed of the old ones is forgotten."""
+        return replace(self, keyed=keyed, labels=labels, sources=sources, norms={}, directions={})
 
     def stored(self) -> StoredMemory:
         """What is written to a file."""
-        return StoredMemory(self.items, self.labels, self.keyed.keys, self.fingerprint)
+        return StoredMemory(self.items, self.labels, self.sources, self.keyed.keys, self.fingerprint)
 
     def targets(self, images: Any, options: FolderOptions | None) -> Float[Tensor, "batch *image"]:
         """Images as the model sees them."""
-        return ink_for(self.model, images, options or self.options).images.to(self.items)
+        return self.ink(images, options).images
+
+    def ink(self, images: Any, options: FolderOptions | None) -> Ink:
+        """Images as the model sees them, with their names."""
+        ink = ink_for(self.model, images, options or self.options)
+        return replace(ink, images=ink.images.to(self.items))
 
     def restricted(self, label: str | int | None, item: int | None) -> KeyedMemory:
         """The memory of which only the items of a label, or a single one, can be read."""
@@ -258,5 +357,8 @@ class ImageMemory:
             chosen = {i for i, each in enumerate(self.labels) if each == as_label(label)}
         if not chosen:
             raise unknown_name("label", str(label), self.classes or ("none, since no item has a label",))
-        mask = [i in chosen for i in range(len(self))]
+        return self.only([i in chosen for i in range(len(self))])
+
+    def only(self, mask: list[bool]) -> KeyedMemory:
+        """The memory of which only some items can be read."""
         return self.keyed.only(torch.tensor(mask, device=self.items.device))

@@ -12,20 +12,15 @@ from PIL import Image
 from torch import Tensor
 
 from vma.config import ModelConfig
-from vma.data.folder import (
-    UNREADABLE,
-    FolderOptions,
-    as_picture,
-    is_image,
-    read_image,
-    read_images,
-)
+from vma.data.folder import is_image, read_images
+from vma.data.picture import UNREADABLE, FolderOptions, Prepared, prepare, read_image, warn_of
 from vma.errors import InputError
+from vma.files import at_home
 from vma.model import VMA
+from vma.names import label_of, plain
 
-# Strokes keep the width that max-pooling gives those of the paper's images, and photographs their strokes.
-OPTIONS = FolderOptions(level=True, binarize=0.25)
-GREY = FolderOptions(binarize=None)
+OPTIONS = FolderOptions()
+GREY = FolderOptions(level=False, uneven=False, crop=False, thin=False, binarize=None)
 COLOUR = FolderOptions(colour=True)
 COLOURS = (3, 4)  # channels of RGB and RGBA
 
@@ -45,18 +40,23 @@ class Ink:
         images: 0 is empty, 1 is full ink.
         names: What to call each of them: its path, or its place in the list.
         labels: The name of its folder, for an image out of a folder of classes; else None.
+        sources: The file that each came from, or None; nothing at all where none came from a file.
     """
 
     images: Float[Tensor, "images *image"]
     names: tuple[str, ...]
     labels: tuple[str | None, ...]
+    sources: tuple[str | None, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.images)
 
 
 @dataclass(frozen=True)
 class Page:
-    """One image on its way: its ink, its path if it has one, its class if its folder says so."""
+    """One image on its way: as the model sees it, its path if it has one, its class if its folder says so."""
 
-    ink: UInt8[np.ndarray, "*image"]
+    picture: Prepared
     path: Path | None = None
     label: str | None = None
 
@@ -80,18 +80,20 @@ def as_ink(images: Any, size: tuple[int, int], options: FolderOptions | None = N
     pages = list(read_pages(images, size, options or OPTIONS, "The image"))
     if not pages:
         raise InputError("There are no images: give at least one.")
-    names = tuple(str(page.path or f"image {i + 1} of {len(pages)}") for i, page in enumerate(pages))
+    sources = tuple(None if page.path is None else plain(str(page.path)) for page in pages)
+    names = tuple(source or f"image {i + 1} of {len(pages)}" for i, source in enumerate(sources))
     for page, name in zip(pages, names, strict=True):
-        if not page.ink.any():
+        if not page.picture.ink.any():
             raise InputError(
                 f"There is no ink in {name}: it is blank, or its strokes are too thin or too faint."
             )
-    ink = torch.from_numpy(np.stack([page.ink for page in pages])).float() / 255
-    return Ink(ink, names, tuple(page.label for page in pages))
+    warn_of({name: page.picture.doubt for page, name in zip(pages, names, strict=True)})
+    ink = torch.from_numpy(np.stack([page.picture.ink for page in pages])).float() / 255
+    return Ink(ink, names, tuple(page.label for page in pages), sources)
 
 
 def ink_for(model: VMA, images: Any, options: FolderOptions | None) -> Ink:
-    """Images as `model` needs them; refused are those of another kind, and those that it gives no probability."""
+    """Images as `model` needs them; those of another kind, or without a probability under it, are refused."""
     config, chosen = model.config, adapted(options, model.config)
     if isinstance(chosen, FolderOptions) and chosen.colour != (config.channels > 1):
         kind = (
@@ -111,7 +113,7 @@ def adapted(options: FolderOptions | None, config: ModelConfig) -> FolderOptions
 def read_pages(images: Any, size: tuple[int, int], options: FolderOptions, name: str) -> Iterator[Page]:
     """Every image in `images`, in order; `name` is what to call it in an error."""
     if isinstance(images, str | Path):
-        yield from read_path(Path(images).expanduser(), size, options)
+        yield from read_path(at_home(Path(images)), size, options)
     elif isinstance(images, Image.Image):
         yield Page(read_picture(images, size, options, name))
     elif isinstance(images, list | tuple) and not is_numbers(images):
@@ -119,7 +121,7 @@ def read_pages(images: Any, size: tuple[int, int], options: FolderOptions, name:
             yield from read_pages(each, size, options, f"Image {i + 1} of {len(images)}")
     else:
         for picture in pictures(images, size, options.colour, name):
-            yield Page(as_picture(picture, size, options))
+            yield Page(prepare(picture, size, options))
 
 
 def read_path(path: Path, size: tuple[int, int], options: FolderOptions) -> Iterator[Page]:
@@ -127,11 +129,13 @@ def read_path(path: Path, size: tuple[int, int], options: FolderOptions) -> Iter
     if path.is_dir():
         found = folder_files(path)
         read = read_images(found, path, size, options)
-        for file, ink in read.items():
-            yield Page(ink, file, file.parent.name if file.parent != path else None)
+        for file, picture in read.items():
+            yield Page(picture, file, label_of(file.parent.name) if file.parent != path else None)
     elif path.is_file():
         try:
             yield Page(read_image(path, size, options), path)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
         except UNREADABLE as error:
             raise InputError(f"{path} cannot be read as an image: {error}.") from None
     else:
@@ -147,14 +151,14 @@ def folder_files(folder: Path) -> list[Path]:
     return loose + classes
 
 
-def read_picture(
-    image: Image.Image, size: tuple[int, int], options: FolderOptions, name: str
-) -> UInt8[np.ndarray, "*image"]:
+def read_picture(image: Image.Image, size: tuple[int, int], options: FolderOptions, name: str) -> Prepared:
     """A PIL image, whose file is perhaps only read now, as ink."""
     if 0 in image.size:
         raise InputError(f"{name} is empty: its size is {image.size[0]}x{image.size[1]}.")
     try:
-        return as_picture(image, size, options)
+        return prepare(image, size, options)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
     except UNREADABLE as error:
         raise InputError(f"{name} cannot be read: {error}.") from None
 

@@ -1,8 +1,7 @@
 """New images from a memory: a ~ p(a), z ~ p(z|m_a), x ~ p(x|m_a,z); and one item varied along two directions."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -10,52 +9,60 @@ from torch import Tensor
 
 from vma.checks import as_tensor, is_whole
 from vma.errors import InputError
+from vma.fewshot.imagined import Imagined
+from vma.fewshot.items import Item
 from vma.latents import DiagonalGaussian
 from vma.likelihoods import Drawing, join
-from vma.memory import KeyedMemory
+from vma.memory import KeyedMemory, Memory
 from vma.model import VMA
+from vma.proposals import SearchedMemory
 
 MOST = 10_000  # images at a time
 AT_ONCE = 256  # images that a network sees at a time, so that a large memory stays small in use
 
 
-@dataclass(frozen=True)
-class Imagined:
-    """Draws from p(x|M).
-
-    Attributes:
-        items: The memory item that each of them came from.
-        images: The images.
-        probabilities: The probability of ink at every pixel, from which the images were drawn; of grey levels
-            and colours, their means.
-        shown: What a figure shows: the probabilities where pixels are independent, else the images.
-    """
-
-    items: Int[Tensor, "samples"]
-    images: Float[Tensor, "samples *image"]
-    probabilities: Float[Tensor, "samples *image"]
-    shown: Float[Tensor, "samples *image"]
-
-
 @torch.no_grad()
 def imagine(
-    model: VMA, keyed: KeyedMemory, samples: int, temperature: float, generator: torch.Generator | None
+    model: VMA,
+    keyed: KeyedMemory,
+    samples: int,
+    temperature: float,
+    generator: torch.Generator | None,
+    item_of: Callable[[int], Item],
 ) -> Imagined:
     """`samples` times a ~ p(a), z = μ + τ σ ε with μ and σ those of p(z|m_a), x ~ p(x|m_a,z)."""
+    check_imagining(samples, temperature)
+    items = model.prior(keyed).sample(samples, generator)
+    return imagine_from(model, keyed.memory, items, temperature, generator, item_of)
+
+
+def check_imagining(samples: int, temperature: float) -> None:
+    """Refuse numbers that nothing can be imagined with."""
     if not is_whole(samples) or not 1 <= samples <= MOST:
         raise InputError(f"1 to {MOST} images can be imagined at a time, not {samples!r}.")
     if not (isinstance(temperature, int | float) and 0 <= temperature < math.inf):
         raise InputError(f"The temperature must be 0 (the mean of z) or more, not {temperature}.")
-    items = model.prior(keyed).sample(samples, generator)
-    shape = (samples, model.latent)
-    noise = keyed.keys.new_empty(shape).normal_(generator=generator)
-    uniforms = noise.new_empty((samples, *model.image_shape)).uniform_(generator=generator)
+
+
+@torch.no_grad()
+def imagine_from(
+    model: VMA,
+    memory: Memory | SearchedMemory,
+    items: Int[Tensor, "samples"],
+    temperature: float,
+    generator: torch.Generator | None,
+    item_of: Callable[[int], Item],
+) -> Imagined:
+    """One image from each of these items: z = μ + τ σ ε with μ and σ those of p(z|m_a), x ~ p(x|m_a,z)."""
+    noise = next(model.parameters()).new_empty((len(items), model.latent)).normal_(generator=generator)
+    uniforms = noise.new_empty((len(items), *model.image_shape)).uniform_(generator=generator)
     drawn = [
-        model.draw(keyed.memory, a, temperature * e, u, temperature)
+        model.draw(memory, a, temperature * e, u, temperature)
         for a, e, u in zip(items.split(64), noise.split(64), uniforms.split(64), strict=True)
     ]
     all_drawn = join(drawn)
-    return Imagined(items, all_drawn.images, all_drawn.means, all_drawn.shown)
+    origins = {i: item_of(i) for i in items.unique().tolist()}
+    return Imagined(items, all_drawn.images, all_drawn.means, all_drawn.shown, origins)
 
 
 @torch.no_grad()
@@ -74,7 +81,7 @@ def vary(
 
 
 def around(model: VMA, m: Float[Tensor, "1 *image"], noise: Float[Tensor, "points latent"]) -> Drawing:
-    """What is more probable at every pixel, given one item m and z = μ + σ ε, for each row ε of `noise`."""
+    """The more probable value of every pixel, given one item m and z = μ + σ ε, for each row ε of `noise`."""
     networks, likelihood = model.networks, model.likelihood
     features = networks.items(m)
     z = DiagonalGaussian.of_statistics(features.prior).sample(noise)

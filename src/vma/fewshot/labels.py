@@ -8,6 +8,7 @@ from torch import Tensor
 
 from vma.checks import is_whole
 from vma.errors import InputError
+from vma.names import label_of
 
 Labels = tuple[str | None, ...]
 
@@ -31,8 +32,8 @@ def as_label(label: Any) -> str | None:
     """One label as text: words, or a whole number; None stays None."""
     if label is None:
         return None
-    if (isinstance(label, str) or is_whole(label)) and str(label).strip():
-        return str(label).strip()
+    if (isinstance(label, str) or is_whole(label)) and label_of(str(label)):
+        return label_of(str(label))
     raise InputError(f"A label must be text or a whole number, not {label!r}.")
 
 

@@ -1,22 +1,22 @@
-"""A memory in one file: items and keys as safetensors, labels as JSON in its header. No pickled code."""
+"""A memory in one file: items and keys as safetensors, labels and sources as JSON in its header. No pickle."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import torch
 from jaxtyping import Float
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from vma.errors import InputError
+from vma.fewshot.items import Sources
 from vma.fewshot.labels import Labels
-from vma.files import write_atomically
+from vma.files import from_outside, write_atomically
+from vma.names import label_of, plain
+from vma.tensor_files import FileKind, read_tensors, tensor_bytes
 
-FORMAT = "vma-memory"
-VERSION = 1
+MEMORY_FILE = FileKind("vma-memory", "memory")
 
 
 @dataclass(frozen=True)
@@ -26,19 +26,25 @@ class StoredMemory:
     Attributes:
         items: Images of ink.
         labels: One for each item.
+        sources: The file that each came from; files of earlier versions do not say.
         keys: Those of the model that wrote it, as found in the file.
         fingerprint: Of that model.
     """
 
     items: Float[Tensor, "memory *image"]
     labels: Labels
+    sources: Sources
     keys: Tensor | None
     fingerprint: str
 
     def keys_of(self, fingerprint: str, matching: int) -> Float[Tensor, "memory matching"] | None:
         """The keys, if that model made them and there is a finite one for every item; else None."""
         keys = self.keys
-        if keys is None or self.fingerprint != fingerprint or not keys.is_floating_point():
+        if (
+            keys is None
+            or self.fingerprint != fingerprint
+            or keys.dtype not in (torch.float32, torch.float64)
+        ):
             return None
         return keys if keys.shape == (len(self.items), matching) and bool(keys.isfinite().all()) else None
 
@@ -46,48 +52,34 @@ class StoredMemory:
 def memory_bytes(stored: StoredMemory) -> bytes:
     """The content of a memory's file; items are kept as 8-bit levels, which they came from."""
     header = {
-        "format": FORMAT,
-        "version": str(VERSION),
         "labels": msgspec.json.encode(stored.labels).decode(),
+        "sources": msgspec.json.encode(stored.sources).decode(),
         "model": stored.fingerprint,
     }
-    tensors = {"items": (stored.items * 255).round().to(torch.uint8).cpu().contiguous()}
+    tensors = {"items": (stored.items * 255).round().to(torch.uint8)}
     if stored.keys is not None:
-        tensors["keys"] = stored.keys.cpu().contiguous()
-    return save(tensors, metadata=header)
+        tensors["keys"] = stored.keys
+    return tensor_bytes(MEMORY_FILE, header, tensors)
 
 
 def write_memory(path: Path, stored: StoredMemory) -> None:
-    """Write a memory to `path`, atomically."""
-    write_atomically(path, memory_bytes(stored))
+    """Write a memory to `path`, atomically; a new file is its owner's alone to read."""
+    write_atomically(path, memory_bytes(stored), private=True)
 
 
 def read_memory(path: Path, shape: tuple[int, ...]) -> StoredMemory:
     """The memory in `path`, for a model of images of this `shape`."""
-    if not path.is_file():
-        raise InputError(f"There is no memory file {path}.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            check_header(path, header)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"{path} is not a memory file, or is damaged: {error}.") from None
+    header, tensors = read_tensors(path, MEMORY_FILE)
+    items = check_items(path, tensors, shape)
     return StoredMemory(
-        check_items(path, tensors, shape),
-        read_labels(path, header, len(tensors["items"])),
+        items,
+        read_words(path, header, "labels", len(items), label_of),
+        read_words(path, header, "sources", len(items), plain)
+        if "sources" in header
+        else (None,) * len(items),
         tensors.get("keys"),
         header.get("model", ""),
     )
-
-
-def check_header(path: Path, header: Mapping[str, str]) -> None:
-    """Refuse a file of something else, or of a later version."""
-    if header.get("format") != FORMAT:
-        raise InputError(f"{path} is a safetensors file, but not one of a vma memory.")
-    version = header.get("version", "")
-    if not version.isdecimal() or int(version) > VERSION:
-        raise InputError(f"{path} has format version {version!r}, newer than this vma reads: update vma.")
 
 
 def check_items(
@@ -106,12 +98,12 @@ def check_items(
     return items.float() / 255
 
 
-def read_labels(path: Path, header: Mapping[str, str], count: int) -> Labels:
-    """The labels in the header, one for each item."""
-    try:
-        labels = msgspec.json.decode(header.get("labels", ""), type=Labels)
-    except msgspec.DecodeError:
-        raise InputError(f"{path} has no readable labels: it is damaged.") from None
-    if len(labels) != count:
-        raise InputError(f"{path} holds {count} items but {len(labels)} labels: it is damaged.")
-    return labels
+def read_words(
+    path: Path, header: Mapping[str, str], what: str, count: int, clean: Callable[[str], str]
+) -> tuple[str | None, ...]:
+    """The labels or sources in the header, one for each item, as text that does no harm where it is shown."""
+    with from_outside(f"{path} has no readable {what}: it is damaged"):
+        words = msgspec.json.decode(header.get(what, ""), type=tuple[str | None, ...])
+    if len(words) != count:
+        raise InputError(f"{path} holds {count} items but {len(words)} {what}: it is damaged.")
+    return tuple(None if word is None else clean(word) or None for word in words)

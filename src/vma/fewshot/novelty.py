@@ -15,7 +15,7 @@ UNUSUAL = 0.05  # share of known images that are called novel
 LEAST_WEIGHT = 0.1  # of a measure that does not tell known from new in this memory
 LEAST_SPREAD = 1e-6  # of items that are copies of each other
 
-Table = Float[np.ndarray, "_ 3"]  # the measures of items
+Table = Float[np.ndarray, "_ measures"]  # of items: all three, or angle and odds
 
 
 class Measures(NamedTuple):
@@ -24,8 +24,8 @@ class Measures(NamedTuple):
     Attributes:
         surprise: log p(x|M) / log p(x|{x}).
         angle: Between the image and the item nearest to it in the matching space, in radians.
-        odds: log q(a is a turned copy|x) / q(a is an item|x), were memory to hold its items and copies of them
-            that are turned or mirrored: the strokes of the same hands, of characters that are none.
+        odds: log q(a is a turned copy|x) / q(a is an item|x), if memory held its items and copies of them that
+            are turned or mirrored: strokes of the same hands, but of characters that do not exist.
     """
 
     surprise: float
@@ -79,11 +79,12 @@ class Norm:
 
 
 def rule_of(known: Table, new: Table) -> Rule:
-    """The rule of items as they look given all others (`known`), and given all of other classes (`new`, or none).
+    """The rule, from how items look given all others (`known`), and given other classes alone (`new`, if any).
 
     All measures are standardised by the known items, weighted by how far each keeps the new ones apart, and
     added; the sum is standardised again. The error of its mean widens it by √(1 + 1/n). Two items that are
     nearest to each other tell nearly the same, so ν = (n − 1) / 2, half of what n independent ones would give.
+    Where the surprise was not measured, its slope is 0.
     """
     count, spread, shares = (
         len(known),
@@ -92,11 +93,12 @@ def rule_of(known: Table, new: Table) -> Rule:
     )
     slopes = shares / shares.sum() / spread
     slopes /= max(float((known @ slopes).std(ddof=1)), LEAST_SPREAD) * math.sqrt(1 + 1 / count)
-    return Rule(Measures(*slopes.tolist()), float((known @ slopes).mean()), (count - 1) / 2)
+    missing = [0.0] * (len(Measures._fields) - len(slopes))
+    return Rule(Measures(*missing, *slopes.tolist()), float((known @ slopes).mean()), (count - 1) / 2)
 
 
-def weights(known: Table, new: Table) -> Float[np.ndarray, "3"]:
-    """d' = (mean of new − mean of known) / √(½ (variance of new + variance of known)); alike where none is new."""
+def weights(known: Table, new: Table) -> Float[np.ndarray, "measures"]:
+    """d' = (mean of new − mean of known) / √(½ (variance of new + variance of known)); 1 where none is new."""
     if len(new) < 2:
         return np.ones(known.shape[1])
     apart = new.mean(axis=0) - known.mean(axis=0)

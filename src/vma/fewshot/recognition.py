@@ -9,9 +9,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vma.addressing import class_mass, uniform
-from vma.bounds import log_mean_exp
+from vma.bounds import BoundTerms, log_mean_exp
 from vma.errors import InputError, unknown_name
 from vma.fewshot.imagination import AT_ONCE
+from vma.fewshot.lookup import LookUp
 from vma.generative_model import AnyMemory
 from vma.memory import KeyedMemory
 from vma.model import VMA
@@ -41,6 +42,23 @@ class Rule:
     beta: float
     kappa: float = 0.0
 
+    def propose(
+        self, log_q: Float[Tensor, "batch memory"], keyed: KeyedMemory
+    ) -> Int[Tensor, "batch proposed"]:
+        """The items whose likelihood is asked for: those of the largest q(a|x)."""
+        in_use = len(keyed.memory.addresses())
+        most = in_use if self.proposals is None else min(self.proposals, in_use)
+        return log_q.topk(most).indices
+
+    def combine(
+        self,
+        log_q: Float[Tensor, "batch memory"],
+        proposed: Int[Tensor, "batch proposed"],
+        log_p: Float[Tensor, "batch proposed"],
+    ) -> Float[Tensor, "batch memory"]:
+        """p(a|x) from log q(a|x) and log p(a) p(x|m_a) of the proposed items."""
+        return log_q.scatter(1, proposed, self.pool(log_q.gather(1, proposed), log_p)).exp()
+
     def pool(
         self, log_q: Float[Tensor, "batch proposed"], log_p: Float[Tensor, "batch proposed"]
     ) -> Float[Tensor, "batch proposed"]:
@@ -49,13 +67,19 @@ class Rule:
         return weights.log_softmax(1) + log_q.logsumexp(1, keepdim=True)
 
     def sharpen(
-        self, share: Float[Tensor, "batch memory"], classes: Sequence[Hashable]
+        self,
+        share: Float[Tensor, "batch memory"],
+        classes: Sequence[Hashable],
+        of_a_class: float | None = None,
     ) -> Float[Tensor, "batch memory"]:
-        """p(a|x) (Σ_{b in c} p(b|x))^(γ − 1), normalised: as before within a class c, and to the γ between them."""
+        """p(a|x) (Σ_{b in c} p(b|x))^(γ − 1), normalised: as before within a class c, and to the γ between them.
+
+        n is the mean number of items `of_a_class`, by default that of the classes given.
+        """
         numbers = {name: number for number, name in enumerate(dict.fromkeys(classes))}
         index = torch.tensor([numbers[name] for name in classes], device=share.device)
         mass = class_mass(share, index, len(numbers))
-        gamma = (len(classes) / len(numbers)) ** self.kappa
+        gamma = (len(classes) / len(numbers) if of_a_class is None else of_a_class) ** self.kappa
         sharp = share * mass.pow(gamma - 1)[:, index]
         return sharp / sharp.sum(1, keepdim=True)
 
@@ -70,8 +94,8 @@ DEFAULT = "joined"
 
 
 @dataclass(frozen=True)
-class Recognition:
-    """What an image was taken for.
+class Decision:
+    """Which class an image is of.
 
     Attributes:
         label: The most probable class.
@@ -94,37 +118,28 @@ def rule(name: str) -> Rule:
 
 @torch.no_grad()
 def shares(
-    model: VMA,
-    keyed: KeyedMemory,
+    look: LookUp,
     classes: Sequence[Hashable],
-    x: Float[Tensor, "batch *image"],
     by: Rule,
     samples: int,
     generator: torch.Generator | None,
+    of_a_class: float | None = None,
 ) -> Float[Tensor, "batch memory"]:
     """What every item adds to the probability of its class, by a rule; items that cannot be read add nothing."""
-    share = item_shares(model, keyed, x, by, samples, generator)
-    return by.sharpen(share, classes) if by.kappa else share
+    share = item_shares(look, by, samples, generator)
+    return by.sharpen(share, classes, of_a_class) if by.kappa else share
 
 
 def item_shares(
-    model: VMA,
-    keyed: KeyedMemory,
-    x: Float[Tensor, "batch *image"],
-    by: Rule,
-    samples: int,
-    generator: torch.Generator | None,
+    look: LookUp, by: Rule, samples: int, generator: torch.Generator | None
 ) -> Float[Tensor, "batch memory"]:
     """p(a|x) of every item, whatever its class."""
-    log_q = model.posterior(x, keyed).log_probs
+    model, keyed, log_q = look.model, look.keyed, look.q_a.log_probs
     if by.proposals == 0:
         return log_q.exp()
-    in_use = len(keyed.memory.addresses())
-    best, proposed = log_q.topk(min(by.proposals or in_use, in_use))
-    log_p = model.prior(keyed).log_probs[proposed] + log_likelihoods(
-        model, keyed, x, samples, generator, proposed
-    )
-    return log_q.scatter(1, proposed, by.pool(best, log_p)).exp()
+    proposed = by.propose(log_q, keyed)
+    likelihood = log_likelihoods(model, keyed, look.x, samples, generator, proposed)
+    return by.combine(log_q, proposed, model.prior(keyed).log_probs[proposed] + likelihood)
 
 
 def log_likelihoods(
@@ -147,7 +162,7 @@ def log_likelihoods(
         generator: Source of randomness.
         addresses: The items to try for each target; None for every item that can be read.
     """
-    noise = keyed.keys.new_empty((samples, model.latent)).normal_(generator=generator)
+    noise = draws_of_z(model, keyed, samples, generator)
     if addresses is None:
         addresses = keyed.memory.addresses().expand(len(x), -1)
     rows = []
@@ -157,6 +172,13 @@ def log_likelihoods(
             torch.cat([log_likelihoods_at(model, keyed, targets, part, noise) for part in parts], dim=1)
         )
     return torch.cat(rows)
+
+
+def draws_of_z(
+    model: VMA, keyed: KeyedMemory, samples: int, generator: torch.Generator | None
+) -> Float[Tensor, "samples latent"]:
+    """Noise of z, the same for all items."""
+    return keyed.keys.new_empty((samples, model.latent)).normal_(generator=generator)
 
 
 @torch.no_grad()
@@ -186,17 +208,28 @@ def log_likelihoods_at(
     noise: Float[Tensor, "samples latent"],
 ) -> Float[Tensor, "batch addresses"]:
     """log p(x|m_a) at the `addresses` of each target, with the same `noise` for all."""
-    samples, tried = len(noise), addresses.shape[1]
-    each = addresses.repeat_interleave(samples, dim=1)
-    reads = Reads(each, torch.zeros_like(each, dtype=x.dtype))
-    repeated = noise.repeat(tried, 1).expand(len(x), -1, -1)
+    reads, repeated = at_each(addresses, noise)
     anywhere = uniform(keyed.memory)  # p(x|m_a) is asked for, whatever p(a) and q(a|x)
     terms = model.terms_at(x, keyed.memory, anywhere, anywhere, reads, repeated)
+    return mean_likelihood(terms, len(noise))
+
+
+def at_each(
+    addresses: Int[Tensor, "batch addresses"], noise: Float[Tensor, "samples latent"]
+) -> tuple[Reads, Float[Tensor, "batch reads latent"]]:
+    """Every address of a target once for each row of `noise`, and that noise."""
+    each = addresses.repeat_interleave(len(noise), dim=1)
+    reads = Reads(each, torch.zeros_like(each, dtype=noise.dtype))
+    return reads, noise.repeat(addresses.shape[1], 1).expand(len(addresses), -1, -1)
+
+
+def mean_likelihood(terms: BoundTerms, samples: int) -> Float[Tensor, "batch addresses"]:
+    """log 1/S Σ_s p(z_s|m_a) p(x|m_a,z_s) / q(z_s|m_a,x) of every address, with S = `samples` reads of each."""
     log_w = terms.log_p_z + terms.log_p_x - terms.log_q_z
-    return log_mean_exp(log_w.unflatten(1, (tried, samples)))
+    return log_mean_exp(log_w.unflatten(1, (-1, samples)))
 
 
-def recognition(share: Float[Tensor, "memory"], names: Sequence[str], top: int) -> Recognition:
+def decide(share: Float[Tensor, "memory"], names: Sequence[str], top: int) -> Decision:
     """The class of one target, from its shares of all items."""
     if top < 1:
         raise InputError(f"At least one deciding item is named, so 'top' must not be {top}.")
@@ -206,7 +239,7 @@ def recognition(share: Float[Tensor, "memory"], names: Sequence[str], top: int) 
         classes.setdefault(name, []).append(value)
     sums = {name: min(1.0, math.fsum(parts)) for name, parts in classes.items()}
     probabilities = dict(sorted(sums.items(), key=lambda pair: -pair[1]))
-    return Recognition(next(iter(probabilities)), probabilities, top_items(values, top))
+    return Decision(next(iter(probabilities)), probabilities, top_items(values, top))
 
 
 def top_items(values: Sequence[float], top: int) -> tuple[tuple[int, float], ...]:

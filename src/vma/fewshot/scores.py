@@ -1,17 +1,19 @@
 """log p(x|M) of an image, and whether it is novel: of a class that memory does not hold."""
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from vma.bounds import multi_sample_bound
 from vma.checks import check_samples, generator_of
 from vma.fewshot.labels import Labels
+from vma.fewshot.lookup import LookUp, look_up
 from vma.fewshot.novelty import FEWEST, UNUSUAL, Measures, Norm, Table, rule_of
 from vma.memory import KeyedMemory
 from vma.model import VMA
@@ -52,41 +54,30 @@ class Score:
 # What is measured
 
 
-@torch.no_grad()
-def log_p(
-    model: VMA, keyed: KeyedMemory, x: Float[Tensor, "*image"], samples: int, seed: int | None
-) -> float:
+def log_p(look: LookUp, samples: int, seed: int | None) -> float:
     """L = log 1/K Σ_k w_k (eq. 7) of one image: it does not depend on which others are asked about."""
     check_samples(samples, 1, "A score")
-    return float(
-        multi_sample_bound(model.terms(x[None], keyed, samples, generator=generator_of(seed, x.device)))[0]
-    )
+    return float(multi_sample_bound(look.terms(samples, generator_of(seed, look.x.device)))[0])
 
 
-def own_log_p(model: VMA, x: Float[Tensor, "*image"], samples: int, seed: int | None) -> float:
-    """log p(x|{x}): what an image costs where memory holds nothing but itself. A complex image costs more."""
-    return log_p(model, model.remember(x[None]), x, samples, seed)
+def own_log_p(look: LookUp, samples: int, seed: int | None) -> float:
+    """log p(x|{x}): what an image costs where memory holds nothing else. A complex image costs more."""
+    return log_p(look.alone(), samples, seed)
 
 
-@torch.no_grad()
-def embedded(model: VMA, x: Float[Tensor, "*image"]) -> Float[Tensor, "matching"]:
-    """e^q(x)."""
-    return model.addressing.queries(x[None])[0]
-
-
-def nearest_angle(keyed: KeyedMemory, e: Float[Tensor, "matching"]) -> float:
+def nearest_angle(look: LookUp) -> float:
     """θ = min_a arccos <k_a, e^q> / (‖k_a‖ ‖e^q‖): how far the nearest item is in the matching space."""
-    cosines = normalize(keyed.keys.double(), dim=-1) @ normalize(e.double(), dim=0)
+    keyed = look.keyed
+    cosines = normalize(keyed.keys.double(), dim=-1) @ normalize(look.queries[0].double(), dim=0)
     return float(cosines[keyed.memory.in_use()].max().clamp(-1, 1).arccos())
 
 
-def odds_of_turned(
-    model: VMA, keyed: KeyedMemory, copies: KeyedMemory, e: Float[Tensor, "matching"]
-) -> float:
+def odds_of_turned(look: LookUp, copies: KeyedMemory) -> float:
     """log Σ exp S(m_a, x) over the turned copies, less the same over the items."""
+    scores = look.model.addressing.similarity.scores
     there, here = (
-        model.addressing.similarity.scores(each.keys, e)[each.memory.in_use()].double().logsumexp(0)
-        for each in (copies, keyed)
+        scores(each.keys, look.queries[0])[each.memory.in_use()].double().logsumexp(0)
+        for each in (copies, look.keyed)
     )
     return float(there - here)
 
@@ -95,15 +86,16 @@ def odds_of_turned(
 
 
 def usual(model: VMA, keyed: KeyedMemory, labels: Labels, samples: int, seed: int | None) -> Norm:
-    """What is usual in this memory, by its items, each given all the others; and given all of other classes."""
+    """What is usual in this memory, by its items, each given all the others, and given other classes alone."""
     chosen = comparable(labels)
     if len(chosen) < FEWEST:
         what = "items that share their label with another" if any(labels) else "items"
         return Norm(None, None, f"novelty needs {FEWEST} or more {what}; this memory has {len(chosen)}")
     spread = np.linspace(0, len(chosen) - 1, min(MOST, len(chosen))).round().astype(int)
     items = [chosen[i] for i in spread]
-    own = [own_log_p(model, keyed.items[i], samples, seed) for i in items]
-    probe = Probe(model, keyed, items, own, turned_copies(model, keyed, items), samples, seed)
+    looks = [look_up(model, keyed, keyed.items[i : i + 1]) for i in items]
+    own = [own_log_p(look, samples, seed) for look in looks]
+    probe = Probe(looks, items, own, turned_copies(model, keyed, items), samples, seed)
     known = probe.measures([[j != i for j in range(len(labels))] for i in items])
     elsewhere = [[label != labels[i] for label in labels] for i in items]
     # Where all are of one class, none can be looked for in vain.
@@ -115,7 +107,8 @@ def comparable(labels: Labels) -> list[int]:
     """The items of which memory holds another example: those that share their label, or all where none has one."""
     if not any(labels):
         return list(range(len(labels)))
-    return [i for i, label in enumerate(labels) if label is not None and labels.count(label) > 1]
+    count = Counter(labels)
+    return [i for i, label in enumerate(labels) if label is not None and count[label] > 1]
 
 
 def turned_copies(model: VMA, keyed: KeyedMemory, items: list[int]) -> KeyedMemory:
@@ -130,17 +123,15 @@ class Probe:
     """Items of a memory, measured as if memory held only some of the others.
 
     Attributes:
-        model: The model.
-        keyed: The memory.
-        items: The items to measure.
+        looks: The items to measure, looked up in the whole memory.
+        items: Their numbers.
         own: log p(x|{x}) of each.
         copies: Turned copies of them.
         samples: K.
         seed: Of the draws.
     """
 
-    model: VMA
-    keyed: KeyedMemory
+    looks: list[LookUp]
     items: list[int]
     own: list[float]
     copies: KeyedMemory
@@ -149,54 +140,43 @@ class Probe:
 
     def measures(self, given: list[list[bool]]) -> Table:
         """The measures of each item, where memory holds only what is `given` for it."""
-        masks = torch.tensor(given, device=self.keyed.keys.device)
-        rows = zip(self.items, self.own, masks, strict=True)
+        masks = torch.tensor(given, device=self.copies.keys.device)
+        rows = zip(self.looks, self.own, masks, strict=True)
         return np.array([self.measure(*row) for row in rows])
 
-    def measure(self, item: int, own: float, given: Bool[Tensor, "memory"]) -> Measures:
+    def measure(self, look: LookUp, own: float, given: Bool[Tensor, "memory"]) -> Measures:
         """The measures of one item."""
-        x, rest = self.keyed.items[item], self.keyed.only(given)
-        e = embedded(self.model, x)
+        rest = look.given(look.keyed.only(given))
         turns = len(self.copies) // len(self.items)
         copies = self.copies.only(given[self.items].repeat(turns))
-        surprise = log_p(self.model, rest, x, self.samples, self.seed) / own
-        return Measures(surprise, nearest_angle(rest, e), odds_of_turned(self.model, rest, copies, e))
+        surprise = log_p(rest, self.samples, self.seed) / own
+        return Measures(surprise, nearest_angle(rest), odds_of_turned(rest, copies))
 
 
 # An image
 
 
-def score(
-    model: VMA, keyed: KeyedMemory, x: Float[Tensor, "*image"], norm: Norm, samples: int, seed: int | None
-) -> Score:
+def score(look: LookUp, norm: Norm, samples: int, seed: int | None) -> Score:
     """An image's score, against what is usual for an image that costs as much by itself."""
-    return judge(model, keyed, x, log_p(model, keyed, x, samples, seed), norm, samples, seed)
+    return judge(look, log_p(look, samples, seed), norm, samples, seed)
 
 
-def judge(
-    model: VMA,
-    keyed: KeyedMemory,
-    x: Float[Tensor, "*image"],
-    value: float,
-    norm: Norm,
-    samples: int,
-    seed: int | None,
-) -> Score:
+def judge(look: LookUp, value: float, norm: Norm, samples: int, seed: int | None) -> Score:
     """The score of an image whose log p(x|M) is known."""
-    own, e = own_log_p(model, x, samples, seed), embedded(model, x)
+    own = own_log_p(look, samples, seed)
     plain = Score(
         log_p=value,
-        bits_per_pixel=-value / (math.log(2) * math.prod(x.shape[-2:])),
+        bits_per_pixel=-value / (math.log(2) * math.prod(look.x.shape[-2:])),
         surprise=value / own,
         novel=None,
         threshold=None,
         typical=None,
         reason=norm.reason,
-        angle=nearest_angle(keyed, e),
+        angle=nearest_angle(look),
     )
     if norm.rule is None or norm.turned is None or norm.typical is None:
         return plain
-    measures = Measures(plain.surprise, plain.angle, odds_of_turned(model, keyed, norm.turned, e))
+    measures = Measures(plain.surprise, plain.angle, odds_of_turned(look, norm.turned))
     p_value = norm.rule.p_value(measures)
     return replace(
         plain,

@@ -9,44 +9,39 @@ from typing import Any
 
 import msgspec
 
-from vma.fewshot.explanation import Explanation
 from vma.fewshot.image_memory import ImageMemory
-from vma.fewshot.recognition import Recognition
+from vma.fewshot.large_memory import LargeMemory
+from vma.fewshot.recognised import Recognition
 from vma.fewshot.scores import Score
 from vma.files import write_atomically
+from vma.names import cell
 
 Row = Mapping[str, Any]
 
 
-def recognition_rows(names: Sequence[str], found: Sequence[Recognition], memory: ImageMemory) -> list[Row]:
-    """A row for each image: its class, the probability of every class, and the items that decided."""
+def recognition_rows(found: Sequence[Recognition], memory: ImageMemory | LargeMemory) -> list[Row]:
+    """A row for each image: its class, whether it is new, the probability of every class, the deciding items.
+
+    Of a memory on disk, the classes are those of the items that the search found.
+    """
     rows: list[Row] = []
-    for name, each in zip(names, found, strict=True):
-        items = [{"item": i, "label": memory.labels[i], "share": share} for i, share in each.items]
-        probabilities = {label: each.probabilities[label] for label in dict.fromkeys(memory.names)}
-        rows.append({"image": name, "label": each.label, "probabilities": probabilities, "items": items})
+    for each in found:
+        order = dict.fromkeys(memory.names) if isinstance(memory, ImageMemory) else each.probabilities
+        items = [
+            {"item": item.number, "label": item.label, "share": share, "source": item.source}
+            for item, (_, share) in zip(each.deciding, each.items, strict=True)
+        ]
+        probabilities = {label: each.probabilities[label] for label in order}
+        rows.append(
+            {"image": each.source, "label": each.label, "novel": each.novel, "probabilities": probabilities,
+             "items": items}
+        )  # fmt: skip
     return rows
 
 
 def score_rows(names: Sequence[str], scores: Sequence[Score]) -> list[Row]:
     """A row for each image."""
     return [{"image": name, **asdict(score)} for name, score in zip(names, scores, strict=True)]
-
-
-def explanation_json(found: Explanation) -> bytes:
-    """All numbers of an explanation."""
-    numbers = {
-        "label": found.label,
-        "probabilities": found.probabilities,
-        "log_p": found.log_p,
-        "kl_a": found.kl_a,
-        "kl_z": found.kl_z,
-        "top": [asdict(each) for each in found.top],
-        "q": found.q.tolist(),
-        "target": found.target.tolist(),
-        "reconstruction": found.reconstruction.tolist(),
-    }
-    return msgspec.json.format(msgspec.json.encode(numbers)) + b"\n"
 
 
 def write_rows(path: Path | None, rows: Sequence[Row]) -> None:
@@ -70,15 +65,16 @@ def as_csv(rows: Sequence[Row]) -> bytes:
 
 
 def flatten(row: Row) -> dict[str, Any]:
-    """`probabilities` as columns p(class), `items` as "number label share", separated by semicolons."""
+    """`probabilities` as columns p(class); `items` as "number label share" and their files, by semicolons."""
     flat: dict[str, Any] = {}
     for key, value in row.items():
         if key == "probabilities":
             flat |= {f"p({label})": share for label, share in value.items()}
         elif key == "items":
             flat[key] = "; ".join(item_text(each) for each in value)
+            flat["sources"] = cell("; ".join(each["source"] or "" for each in value))
         else:
-            flat[key] = value
+            flat[key] = cell(value) if isinstance(value, str) else value
     return flat
 
 

@@ -1,38 +1,46 @@
 """A trained model, ready to remember: from a run's folder, or from an exported file."""
 
-import hashlib
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
 
 from vma.config import ModelConfig
-from vma.data.folder import FolderOptions
+from vma.data.picture import FolderOptions
 from vma.errors import InputError
 from vma.fewshot.image_memory import ImageMemory
 from vma.fewshot.images import ink_for, options_for
 from vma.fewshot.labels import as_labels
+from vma.fewshot.large_memory import LargeMemory, create_memory
 from vma.fewshot.memory_file import read_memory
+from vma.files import at_home
+from vma.hub import find_pretrained, readme_of, write_pretrained
+from vma.large import is_large
 from vma.memory import KeyedMemory, Memory
 from vma.model import VMA
-from vma.storage import load_model, model_file
+from vma.pretrained import Card, card_of, pretrained_names
+from vma.storage import identity, load_model, model_file
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrainedModel:
     """A model with its weights fixed.
 
     Attributes:
         model: The model itself.
         name: What to call it.
-        fingerprint: Changes with any weight: keys of one model are of no use to another.
+        fingerprint: Its `identity`, which changes with any weight: keys of one model are of no use to another.
     """
 
     model: VMA
     name: str
     fingerprint: str
+
+    def __repr__(self) -> str:
+        count = sum(each.numel() for each in self.model.parameters())
+        return f"TrainedModel({self.name}: {self.size[0]}×{self.size[1]}, {count:,} parameters)"
 
     @property
     def config(self) -> ModelConfig:
@@ -60,20 +68,79 @@ class TrainedModel:
         ink = ink_for(self.model, images, options)
         own = ink.labels if labels is None else as_labels(labels, len(ink.images))
         keyed = self.model.remember(ink.images)
-        return ImageMemory(self.model, keyed, own, self.fingerprint, options or options_for(self.config))
+        kept = options or options_for(self.config)
+        return ImageMemory(
+            self.model, keyed, own, self.fingerprint, kept, sources=ink.sources or (None,) * len(own)
+        )
 
-    def open_memory(self, path: str | Path, *, options: FolderOptions | None = None) -> ImageMemory:
-        """The memory in the file `path`, as `ImageMemory.save` wrote it, with this model or with another."""
-        stored = read_memory(Path(path).expanduser(), self.config.image_shape)
+    def open_memory(
+        self, path: str | Path, *, options: FolderOptions | None = None
+    ) -> ImageMemory | LargeMemory:
+        """The memory in the file `path`, with this model or with another, or in a folder that `vma memory` made.
+
+        A file is what `ImageMemory.save` wrote, and is read whole; of a folder, no more is read than is needed.
+        """
+        place = at_home(Path(path))
+        return self.large_memory(place, options) if is_large(place) else self.small_memory(place, options)
+
+    def create_memory(
+        self,
+        folder: str | Path,
+        *,
+        index: str = "auto",
+        server: str = "",
+        options: FolderOptions | None = None,
+    ) -> LargeMemory:
+        """An empty memory on disk, in a new folder, for as many items as there is room for.
+
+        Args:
+            folder: Where to keep it.
+            index: `exact`, `faiss`, or one of `vma.parts.INDEXES`; `auto` goes by their number.
+            server: Address of the engine, for an index that has one.
+            options: How images become ink.
+        """
+        place = at_home(Path(folder))
+        create_memory(self.model, self.name, self.fingerprint, place, index, server)
+        return self.large_memory(place, options)
+
+    def large_memory(self, folder: Path, options: FolderOptions | None) -> LargeMemory:
+        """The memory in a folder."""
+        return LargeMemory(self.model, self.fingerprint, folder, options or options_for(self.config))
+
+    def small_memory(self, path: Path, options: FolderOptions | None) -> ImageMemory:
+        """The memory in a file."""
+        stored = read_memory(path, self.config.image_shape)
         like = next(self.model.parameters())
         keys = stored.keys_of(self.fingerprint, self.config.matching)
         if keys is None:
             keyed = self.model.remember(stored.items)
         else:
             keyed = KeyedMemory(Memory(stored.items.to(like)), keys.to(like)).by_coordinate()
-        return ImageMemory(
-            self.model, keyed, stored.labels, self.fingerprint, options or options_for(self.config)
-        )
+        kept = options or options_for(self.config)
+        return ImageMemory(self.model, keyed, stored.labels, self.fingerprint, kept, sources=stored.sources)
+
+    def save_pretrained(
+        self, folder: str | Path, *, card: str | None = None, half: bool = False, overwrite: bool = False
+    ) -> None:
+        """Write weights, configuration and card into a folder as the Hugging Face hub has them.
+
+        Args:
+            folder: Where; `vma.from_pretrained` and `vma.load` read it.
+            card: The text of README.md; by default what is known, with a list of what is left to tell.
+            half: Write the weights in half precision, for half the size.
+            overwrite: Replace the model in the folder, if there is one.
+        """
+        path = at_home(Path(folder))
+        text = card or readme_of(path.name, self.model, self.card)
+        model = deepcopy(self.model).half() if half else self.model
+        write_pretrained(model, path, text, overwrite=overwrite)
+
+    @property
+    def card(self) -> Card | None:
+        """The card of this model, if it is one in the box."""
+        if self.name not in pretrained_names() or load(self.name).fingerprint != self.fingerprint:
+            return None
+        return card_of(self.name)
 
 
 def load(path: str | Path) -> TrainedModel:
@@ -93,9 +160,25 @@ def load(path: str | Path) -> TrainedModel:
         raise InputError(
             f"{path} holds a {kind}, which cannot remember images: choose a model of kind vma with raw memory."
         )
-    if next(model.parameters()).dtype == torch.float16:  # for the disk alone: a CPU is slow with it
+    if next(model.parameters()).dtype in (torch.float16, torch.bfloat16):  # for the disk alone
         model = model.float()
-    return TrainedModel(model.eval().requires_grad_(False), name_of(file), fingerprint(model))
+    return TrainedModel(model.eval().requires_grad_(False), name_of(file), identity(model))
+
+
+def from_pretrained(source: str | Path, *, revision: str | None = None) -> TrainedModel:
+    """The model in a folder on the Hugging Face hub's layout, in the box, or in a repository of the hub.
+
+    >>> vma.load("omniglot").save_pretrained("my-model", half=True)
+    >>> vma.from_pretrained("my-model").fingerprint == vma.from_pretrained("omniglot").fingerprint
+    True
+
+    Args:
+        source: A folder, the name of a model in the box, or OWNER/NAME of a repository, which is downloaded unless
+            it is in the hub's cache already.
+        revision: Of the repository: a branch, a tag or a commit; by default its newest state.
+    """
+    found = load(find_pretrained(source, revision))
+    return replace(found, name=Path(source).name or found.name)
 
 
 def name_of(file: Path) -> str:
@@ -104,12 +187,3 @@ def name_of(file: Path) -> str:
         return file.stem
     folder = file.resolve().parent
     return folder.parent.name if folder.name == "vma" else folder.name
-
-
-def fingerprint(model: VMA) -> str:
-    """A hash of the configuration and of all weights."""
-    digest = hashlib.sha256(msgspec.json.encode(model.config))
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
-    return digest.hexdigest()

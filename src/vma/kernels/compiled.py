@@ -25,7 +25,7 @@ allowed: ContextVar[bool] = ContextVar("allowed", default=True)
 
 @contextmanager
 def within(variable: ContextVar[bool], value: bool) -> Iterator[None]:
-    """Give a variable a value for the time being."""
+    """A context in which a variable has another value."""
     before = variable.set(value)
     try:
         yield
@@ -34,12 +34,12 @@ def within(variable: ContextVar[bool], value: bool) -> Iterator[None]:
 
 
 def for_reads(count: int) -> AbstractContextManager[None]:
-    """Within, networks will see `count` reads: if they are many, compiled loops may serve them."""
+    """A context in which networks see `count` reads: if these are many, compiled loops may do the work."""
     return within(many, count >= MANY)
 
 
 def by_layers() -> AbstractContextManager[None]:
-    """Within, nothing is compiled: to compare, and to count operations."""
+    """A context in which no compiled loop is used: for comparisons, and for counting operations."""
     return within(allowed, False)
 
 

@@ -11,7 +11,7 @@ Image = Float[Tensor, "batch 1 height width"]
 
 
 def planes(images: Float[Tensor, "batch *image"]) -> Float[Tensor, "batch channels height width"]:
-    """Images with an axis for their channels, though there be one."""
+    """Images with an axis for their channels, even if there is only one."""
     return images.unsqueeze(1) if images.ndim == 3 else images
 
 

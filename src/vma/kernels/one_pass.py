@@ -47,7 +47,7 @@ def largest_scale(
 
 @cache
 def sources(height: int, width: int, large_height: int, large_width: int) -> np.ndarray:
-    """The products that meet in each pixel, as rows of those of one read, counted from 1; 0 for none."""
+    """For each pixel, the products that meet in it: their rows among those of one read, from 1; 0 for none."""
     rows, columns = meeting(height, large_height), meeting(width, large_width)
     found = np.zeros((large_height, large_width, MOST), np.int64)
     for row, column in np.ndindex(large_height, large_width):

@@ -42,7 +42,7 @@ class Same(nn.Conv2d):
 
 
 def by_tiles(h: Maps, weight: Kernel) -> Outputs:
-    """w * h with zeros around h, for some reads at a time; a last row or column beside the tiles by itself."""
+    """w * h with zeros around h, for some reads at a time; what lies beside the tiles is computed by itself."""
     x, kernel = as_rows(h).contiguous(), in_places(weight)
     (reads, height, width, _), outputs = x.shape, len(weight)
     high, wide = tiles_along(height), tiles_along(width)

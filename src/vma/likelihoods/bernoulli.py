@@ -23,7 +23,7 @@ class Bernoulli(Likelihood):
         self.output = Output(1, (log_odds(ink),))
 
     def check(self, name: str, images: Images) -> None:
-        """All images are taken: grey levels, which lie in [0, 1], count as shares of ink."""
+        """All images are accepted: grey levels, which lie in [0, 1], count as shares of ink."""
 
     def targets(
         self, x: Float[Tensor, "batch height width"], blind: Bool[Tensor, "batch"] | None = None

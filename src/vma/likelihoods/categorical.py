@@ -30,7 +30,7 @@ class Categorical(Likelihood):
         self.output = Output(channels * levels, start * channels)
 
     def check(self, name: str, images: Images) -> None:
-        """All images are taken: what lies between two levels is rounded."""
+        """All images are accepted: what lies between two levels is rounded."""
 
     def targets(self, x: Images, blind: Bool[Tensor, "batch"] | None = None) -> tuple[Tensor, ...]:
         """The level of every pixel and channel."""

@@ -38,7 +38,7 @@ class Wavefront:
     @staticmethod
     @cache
     def of(sizes: tuple[int, ...], height: int, width: int, device: torch.device = CPU) -> "Wavefront":
-        """The order for layers of these `sizes`, of which the first does not see the pixel itself."""
+        """The order for layers of these `sizes`, the first of which does not see the pixel itself."""
         margin = max(sizes) // 2
         stride = width + 2 * margin
         row, column = (index.flatten() for index in torch.meshgrid(

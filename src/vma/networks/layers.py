@@ -51,7 +51,7 @@ def folded(kernel: Float[Tensor, "taps maps"], h: Maps) -> Image:
 
 
 def shifted(kernel: Float[Tensor, "taps maps"], h: Maps) -> Image:
-    """Σ_t shift_t(w_t · h) by a 1×1 convolution and nine sums in place: faster than `folded`, with no gradient."""
+    """Σ_t shift_t(w_t · h) by a 1×1 convolution and nine sums in place: faster than `folded`; no gradient."""
     batch, _, height, width = h.shape
     whole_vectors = functional.pad(kernel, (0, 0, 0, VECTORS - TAPS))
     products = functional.conv2d(h, whole_vectors[:, :, None, None])
@@ -63,7 +63,7 @@ def shifted(kernel: Float[Tensor, "taps maps"], h: Maps) -> Image:
 
 
 class Up(nn.ConvTranspose2d):
-    """A transposed convolution whose bias is added by itself: within it, torch takes twice the time."""
+    """A transposed convolution whose bias is added afterwards: with it inside, torch takes twice the time."""
 
     def forward(self, h: Maps, output_size: list[int] | None = None) -> Maps:
         """Maps of twice the size, or one less."""
@@ -127,7 +127,7 @@ class Norm(nn.GroupNorm):
 
 
 def start(layer: nn.Conv2d | nn.ConvTranspose2d) -> None:
-    """A bias of zero, and a kernel that lies as its gradient will."""
+    """A bias of zero, and a kernel that lies in memory as its gradient will."""
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
     layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
@@ -162,7 +162,7 @@ def transposed(maps: int, extra: tuple[int, int], *, bias: bool = True) -> nn.Co
 
 
 def relu(y: Maps) -> Maps:
-    """max(y, 0), in y's place; not where y is a view, as autograd would then copy what it is a view of."""
+    """max(y, 0), in y's place unless y is a view: autograd would then copy what it is a view of."""
     return torch.relu(y) if y._is_view() and torch.is_grad_enabled() else torch.relu_(y)
 
 

@@ -1,4 +1,4 @@
-"""The reliability diagram: what was said, and how often it came true."""
+"""The reliability diagram: how sure recognition was, and how often it was right."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

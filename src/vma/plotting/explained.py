@@ -8,9 +8,10 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from vma.plotting.fonts import USUAL, families, write_name
 from vma.plotting.grids import as_paper, place_image
 from vma.plotting.imagined import NamedItems
-from vma.plotting.style import GREY, INK, LINE, TEAL, dress_bars, new_figure, quiet_png
+from vma.plotting.style import GREY, INK, LINE, TEAL, dress_bars, new_figure, png
 from vma.plotting.wording import minus, percent, shorten
 
 LEAST, STRIP = 12, 40  # bars that have room at least, and items up to which all of them are shown above
@@ -44,25 +45,26 @@ class Explained:
 
 
 def explained_png(memory: NamedItems, found: Explained) -> bytes:
-    """The target and what the model makes of it, q(a|x) over the memory, and the items it looked at most."""
+    """The target and what the model makes of it, q(a|x) over the memory, and the items that it looked at most."""
     figure = new_figure(9.6, 5.2)
     grid = figure.add_gridspec(
         3, 1, height_ratios=(1.5, 1.25, 1.35), left=0.045, right=0.985, top=0.94, bottom=0.02, hspace=0.5
     )
-    draw_target(figure.add_subplot(grid[0]), found)
+    draw_target(figure.add_subplot(grid[0]), memory, found)
     draw_posterior(figure, figure.add_subplot(grid[1]), memory, found)
     draw_top(figure.add_subplot(grid[2]), memory, found)
-    return quiet_png(figure)
+    return png(figure)
 
 
-def draw_target(axes: Axes, found: Explained) -> None:
+def draw_target(axes: Axes, memory: NamedItems, found: Explained) -> None:
     """The target, its reconstruction, and the numbers."""
     axes.axis("off")
     place_image(axes, found.target, 0.0, 0.0, INK, 2.0)
     place_image(axes, found.reconstruction, 1.15, 0.0, LINE, 0.8)
-    for left, text in ((0.04, "target x"), (1.19, f"made from item {found.top[0]}")):
+    for left, text in ((0.04, "target x"), (1.19, f"made from item {memory.number(found.top[0])}")):
         axes.text(left, -0.04, text, fontsize=8.5, color=GREY)
-    axes.text(2.45, 0.16, shorten(found.label, 44), fontsize=14, color=TEAL, weight="bold", va="center")
+    write_name(axes, 2.45, 0.16, found.label, otherwise=without_name(memory, found.label), most=44, fontsize=14,
+               color=TEAL, weight="bold", va="center")  # fmt: skip
     axes.text(2.45, 0.38, f"{percent(found.share)} of q(a|x)", fontsize=9, color=INK, va="center")
     for place, (name, value, meaning) in enumerate(numbers(found)):
         y = 0.58 + 0.16 * place
@@ -70,6 +72,11 @@ def draw_target(axes: Axes, found: Explained) -> None:
         axes.text(3.74, y, minus(f"{value:.1f} nats"), fontsize=9, color=INK, va="center", ha="right")
         axes.text(3.84, y, meaning, fontsize=8.5, color=GREY, va="center")
     axes.set(xlim=(0, 6.2), ylim=(1.02, -0.12), aspect="equal", anchor="W")
+
+
+def without_name(memory: NamedItems, label: str) -> str:
+    """What to call a class whose name no font here can write: by its first item."""
+    return f"the class of item {list(memory.names).index(label)}" if label in memory.names else ""
 
 
 def numbers(found: Explained) -> list[tuple[str, float, str]]:
@@ -91,10 +98,13 @@ def draw_posterior(figure: Figure, axes: Axes, memory: NamedItems, found: Explai
     axes.tick_params(axis="x", labelsize=7, colors=GREY, length=0)
     few = len(q) <= STRIP
     axes.set_xticks(range(0, len(q), 1 if few else 5 * (len(q) // STRIP)))
-    title = (
-        f"q(a|x) over the {len(q)} items in memory; in colour those of the class {shorten(found.label, 44)}"
+    where = "items in memory" if memory.numbers is None else "items that the search found"
+    fonts = families(found.label)
+    of_class = "that class" if fonts is None else f"the class {shorten(found.label, 44)}"
+    title = f"q(a|x) over the {len(q)} {where}; in colour those of {of_class}"
+    axes.set_title(
+        title, loc="left", fontsize=8.5, color=GREY, pad=26 if few else 5, family=fonts or (USUAL,)
     )
-    axes.set_title(title, loc="left", fontsize=8.5, color=GREY, pad=26 if few else 5)
     if few:
         draw_strip(figure, axes, memory, colours)
 
@@ -121,8 +131,8 @@ def draw_top(axes: Axes, memory: NamedItems, found: Explained) -> None:
     for place, item in enumerate(found.top):
         won, left = memory.names[item] == found.label, 2.35 * place
         place_image(axes, memory.images[item], left, 0.0, TEAL if won else LINE, 1.8)
-        axes.text(left + 0.04, 1.1, shorten(memory.names[item], 20), va="center", fontsize=8,
-                  color=TEAL if won else INK, weight="bold" if won else "normal")  # fmt: skip
-        share = f"{percent(found.q[item])}  item {item}"
+        write_name(axes, left + 0.04, 1.1, memory.names[item], most=20, va="center", fontsize=8,
+                   color=TEAL if won else INK, weight="bold" if won else "normal")  # fmt: skip
+        share = f"{percent(found.q[item])}  item {memory.number(item)}"
         axes.text(left + 0.04, 1.3, share, va="center", fontsize=7.5, color=GREY)
     axes.set(xlim=(0, 12), ylim=(1.5, -0.16), aspect="equal", anchor="W")

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from vma.plotting.style import GREY, INK, LINE, TEAL, new_figure, png
+from vma.plotting.style import BLUE, GREY, INK, LINE, TEAL, new_figure, png
 
 RUN_GREY, RUN_BLUE = "#8a8f98", "#2f6fb5"  # of a run in progress
 
@@ -22,11 +22,15 @@ class OneShot:
         templates: The one item in memory.
         imagined: Samples from p(x|m), m being that item.
         real: Other drawings of the class.
+        others: Samples of another model from the same items, and what to call it; None where there is none.
+        title: What to call the samples of the first.
     """
 
     templates: Float[np.ndarray, "rows 1 *image"]
     imagined: Float[np.ndarray, "rows samples *image"]
     real: Float[np.ndarray, "rows others *image"]
+    others: tuple[str, Float[np.ndarray, "rows samples *image"]] | None = None
+    title: str = "imagined from it"
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,11 @@ class SampleRows:
 
 
 def one_shot_png(shown: OneShot) -> bytes:
-    """A row for each class: its one template, samples of p(x|m), and real drawings."""
-    groups = [shown.templates, shown.imagined, shown.real]
-    titles = ["in memory", "imagined from it", "real, for comparison"]
-    return png(grid_figure(groups, titles, [TEAL, INK, GREY]))
+    """A row for each class: its template, samples of p(x|m), perhaps those of another model, and real drawings."""
+    others = [] if shown.others is None else [shown.others]
+    groups = [shown.templates, shown.imagined, *(images for _, images in others), shown.real]
+    titles = ["in memory", shown.title, *(title for title, _ in others), "real, for comparison"]
+    return png(grid_figure(groups, titles, [TEAL, INK, *(BLUE for _ in others), GREY]))
 
 
 def samples_png(shown: SampleRows) -> bytes:

@@ -8,9 +8,10 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
+from vma.plotting.fonts import families, write_name
 from vma.plotting.grids import place_image
-from vma.plotting.style import GREY, INK, LINE, TEAL, new_figure, quiet_png
-from vma.plotting.wording import shorten
+from vma.plotting.style import GREY, INK, LINE, TEAL, new_figure, png
+from vma.plotting.wording import breadth, shorten
 
 CELL = 0.62  # inches
 COLUMNS = 8  # samples in a row
@@ -25,11 +26,17 @@ class NamedItems:
         images: The items, as ink.
         names: The class of each; one without a label is a class of its own, called `(item i)`.
         labelled: Whether it has a label.
+        numbers: What number each has in memory, where these are only some of its items.
     """
 
     images: Float[np.ndarray, "memory *image"]
     names: Sequence[str]
     labelled: Sequence[bool]
+    numbers: Sequence[int] | None = None
+
+    def number(self, item: int) -> int:
+        """The number of one of these items in memory."""
+        return item if self.numbers is None else self.numbers[item]
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ def imagined_png(
         samples: The samples.
     """
     rows = rows_of(items, samples)
-    text = text_width([memory.names[row.item] for row in rows])
+    text = text_width([memory.names[row.item] for row in rows], [memory.number(row.item) for row in rows])
     width = text + 1 + GAP + max(len(row.samples) for row in rows) + 0.15
     blocks = best_blocks(len(rows), width)
     height = math.ceil(len(rows) / blocks)
@@ -64,7 +71,7 @@ def imagined_png(
         place_row(axes, memory, row, (i // height) * width + text, float(i % height))
     for block in range(blocks):
         write_heading(axes, block * width + text)
-    return quiet_png(figure)
+    return png(figure)
 
 
 def rows_of(items: Sequence[int], samples: Sequence[Float[np.ndarray, "*image"]]) -> list[Row]:
@@ -85,9 +92,10 @@ def best_blocks(rows: int, width: float) -> int:
     return min(range(1, rows + 1), key=distance)
 
 
-def text_width(names: Sequence[str]) -> float:
+def text_width(names: Sequence[str], numbers: Sequence[int]) -> float:
     """Cells that the longest name needs, as it is drawn, with the number of its item below it."""
-    return 0.3 + 0.095 * max(len(f"item {len(names)}"), *(len(shorten(name)) for name in names))
+    breadths = [breadth(shorten(name)) for name in names if families(name)]
+    return 0.3 + 0.095 * max([len(f"item {max(numbers)}"), *breadths])
 
 
 def write_heading(axes: Axes, left: float) -> None:
@@ -99,12 +107,11 @@ def write_heading(axes: Axes, left: float) -> None:
 def place_row(axes: Axes, memory: NamedItems, row: Row, card: float, top: float) -> None:
     """One line: the item at (card, top), its name to the left of it, the samples to the right."""
     if row.first:
-        axes.text(card - 0.12, top + 0.44, shorten(memory.names[row.item]), ha="right", va="center", fontsize=7.5,
-                  color=INK)  # fmt: skip
+        write_name(axes, card - 0.12, top + 0.44, memory.names[row.item], ha="right", va="center", fontsize=7.5,
+                   color=INK)  # fmt: skip
         if memory.labelled[row.item]:
-            axes.text(
-                card - 0.12, top + 0.72, f"item {row.item}", ha="right", va="center", fontsize=6, color=GREY
-            )
+            number = f"item {memory.number(row.item)}"
+            axes.text(card - 0.12, top + 0.72, number, ha="right", va="center", fontsize=6, color=GREY)
         place_image(axes, memory.images[row.item], card, top, TEAL, 1.8)
     for column, sample in enumerate(row.samples):
         place_image(axes, sample, card + 1 + GAP + column, top, LINE, 0.6)

@@ -1,4 +1,4 @@
-"""The figure of `novelty`: how far apart known and new targets are, the curve of every measure, a promise kept."""
+"""The figure of `novelty`: how far apart known and new targets are, all curves, and whether a promise is kept."""
 
 from typing import Any
 
@@ -111,7 +111,7 @@ def label(axes: Axes, text: str) -> None:
 
 
 def sign(figure: Figure, found: dict[str, Any]) -> None:
-    """What was asked."""
+    """Write at the foot of the figure what was measured."""
     data = found["data"]
     text = (
         f"{found['episodes']} memories of {found['classes']} classes × {found['shots']} items; "

@@ -1,7 +1,6 @@
 """What all figures share: colours, paper, bars and axes of one style, and the PNG that a figure becomes."""
 
 import io
-import warnings
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -28,13 +27,6 @@ def png(figure: Figure) -> bytes:
     file = io.BytesIO()
     picture.quantize(255, dither=Image.Dither.NONE).save(file, format="PNG", optimize=True)
     return file.getvalue()
-
-
-def quiet_png(figure: Figure) -> bytes:
-    """The figure as PNG; letters that its font does not have are drawn as boxes, without a warning for each."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        return png(figure)
 
 
 def dress(axes: Axes, title: str) -> None:

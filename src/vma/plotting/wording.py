@@ -1,5 +1,7 @@
 """Numbers and names as a figure writes them."""
 
+from unicodedata import combining, east_asian_width
+
 LONGEST = 28  # characters of a name
 
 
@@ -30,3 +32,8 @@ def shorten(name: str, most: int = LONGEST) -> str:
     """A name that fits, its middle left out; drawn as it is, with no markup read into it."""
     plain = name.replace("$", r"\$")
     return plain if len(plain) <= most else f"{plain[: most // 2]}…{plain[-(most // 2 - 1) :]}"
+
+
+def breadth(text: str) -> float:
+    """How wide a text is, in letters of Latin; Chinese, Japanese and Korean ones are nearly twice as wide."""
+    return sum(0.0 if combining(c) else 1.8 if east_asian_width(c) in "WF" else 1.0 for c in text)

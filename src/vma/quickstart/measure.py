@@ -1,9 +1,11 @@
 """What the report says of both models, as `vma.evaluation` measures it on classes that neither has seen."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from vma.evaluation import ClassifyOptions, NllOptions, TrainedRun, classify, comparison
+from vma.evaluation.resumable import Show
 from vma.evaluation.statistics import Mean, Share
 from vma.generative_model import GenerativeModel
 
@@ -20,12 +22,18 @@ class Training:
         vae_updates: Updates of the VAE.
         seconds: Time taken by both.
         classes: Number of classes trained on; none of them is measured on.
+        threads: Threads it was trained with.
+        load: Load of the machine by others when it began.
+        cores: Cores of the machine.
     """
 
     updates: int
     vae_updates: int
     seconds: float
     classes: int
+    threads: int = 0
+    load: float = 0.0
+    cores: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,11 @@ class Findings:
     training: Training
 
 
+def silent(what: str) -> Show | None:
+    """Says nothing."""
+    return None
+
+
 def measure(
     with_memory: TrainedRun,
     vae: TrainedRun,
@@ -92,6 +105,7 @@ def measure(
     samples: int = 64,
     trials: int = 1000,
     seed: int = 0,
+    show: Callable[[str], Show | None] = silent,
 ) -> Findings:
     """All numbers of the report, of a model with memory and of a VAE, on the same episodes of unseen classes.
 
@@ -103,12 +117,14 @@ def measure(
         samples: K, the same for both models.
         trials: Number of 5-way 1-shot tasks.
         seed: Decides episodes and samples.
+        show: Makes, for a piece of work, what says how many of its parts are done.
     """
     options = NllOptions(
         episodes=episodes, classes=CLASSES, targets=TARGETS, shots=SHOTS, samples=samples, seed=seed
     )
-    both = comparison({"vma": with_memory, "vae": vae}, options).results()
+    both = comparison({"vma": with_memory, "vae": vae}, options).results(show("likelihood of new images"))
     tasks = ClassifyOptions(tasks=((WAYS, 1),), trials=trials, seed=seed)
+    found = classify(with_memory, tasks).results(show("recognition of new classes"))
     ours, dataset, memory = both.models["vma"], with_memory.dataset, CLASSES * SHOTS
     return Findings(
         nll_vma=ours.nll,
@@ -119,7 +135,7 @@ def measure(
         reconstruction=ours.reconstruction,
         log_memory=math.log(memory),
         log_classes=math.log(CLASSES),
-        accuracy=classify(with_memory, tasks).results().tasks[0].by_address,
+        accuracy=found.tasks[0].by_address,
         ways=WAYS,
         samples=samples,
         episodes=episodes,

@@ -10,10 +10,12 @@ from jinja2 import Environment, StrictUndefined
 from vma.evaluation.statistics import Mean
 from vma.files import write_atomically
 from vma.plotting.embedding import data_uri
-from vma.quickstart.measure import Findings
+from vma.pretrained import DEFAULT, card_of
+from vma.quickstart.measure import Findings, Training
 from vma.quickstart.pictures import Pictures
 
 CLEAR = 2.0  # standard errors that make a difference clear
+ENOUGH = 1000  # updates of a training that is not called too short
 UNUSED = 0.5  # nats below which a latent variable is called hardly used
 
 
@@ -25,6 +27,7 @@ class Sentences:
     accuracy: str
     address: str
     variation: str
+    training: str
 
 
 def write_report(
@@ -57,6 +60,7 @@ def render(findings: Findings, pictures: Pictures, command: str) -> str:
         curves=None if pictures.curves is None else data_uri(pictures.curves),
         bits_per_pixel=findings.nll_vma.value / findings.pixels / math.log(2),
         command=command,
+        card=card_of(DEFAULT),
     )
 
 
@@ -88,6 +92,7 @@ def sentences(findings: Findings) -> Sentences:
         compare_accuracy(findings),
         explain_address(findings),
         explain_variation(findings.kl_z),
+        warn_of(findings.training),
     )
 
 
@@ -141,12 +146,27 @@ def explain_variation(kl: Mean) -> str:
     return f"What varies within a row is z, which carries KL_z = {kl.value:.1f} nats per image."
 
 
+def warn_of(training: Training) -> str:
+    """What to know before all else where training was too short to judge by; else nothing."""
+    if training.updates >= ENOUGH:
+        return ""
+    busy = training.cores and training.load > training.cores / 2
+    cause = (
+        f" The machine was busy (a load of {training.load:.1f} on {training.cores} cores)." if busy else ""
+    )
+    return (
+        f"Trained too briefly: {training.updates} updates, where {ENOUGH} are needed before the figures say much "
+        f"of the method.{cause} Give it more time: vma quickstart --minutes 10."
+    )
+
+
 def summary(findings: Findings) -> str:
     """The findings in a few plain lines."""
     f, say = findings, sentences(findings)
     accuracy = f"{percent(f.accuracy.value)} ({percent(f.accuracy.low)} to {percent(f.accuracy.high)})"
     return "\n".join(
         [
+            *([f"\n*** {say.training} ***\n"] if say.training else []),
             f"On {f.unseen_classes} unseen classes of {f.dataset}, after {f.training.updates} updates:",
             f"  NLL (K = {f.samples})       {nats(f.nll_vma)}   VAE {nats(f.nll_vae)}   nats per image",
             f"  {f.ways}-way 1-shot       {accuracy}, chance {percent(1 / f.ways)}",

@@ -13,11 +13,14 @@ from vma.data.samplers import EpisodeSampler
 from vma.evaluation import SamplesOptions, TrainedRun, samples
 from vma.evaluation.json_values import plain
 from vma.evaluation.posterior import PosteriorRow, look
+from vma.fewshot.trained import load
 from vma.memory import Memory
+from vma.model import VMA
 from vma.plotting.embedding import unpack
 from vma.plotting.grids import OneShot, one_shot_png
 from vma.plotting.learning import learning_curves
 from vma.plotting.lookups import Lookup, Lookups, lookups_png
+from vma.pretrained import DEFAULT
 from vma.quickstart.measure import CLASSES, SHOTS, TARGETS
 
 FAR = 10**6  # an episode's number, far from those that are measured
@@ -40,6 +43,7 @@ def draw_pictures(
     vae_history: Sequence[Metrics] = (),
     *,
     seed: int = 0,
+    shipped: VMA | None = None,
 ) -> Pictures:
     """All pictures of a report.
 
@@ -48,12 +52,27 @@ def draw_pictures(
         history: Metrics of each update, with the keys update, nll, kl_a, kl_z and perhaps valid_nll.
         vae_history: The same of the VAE; only nll is drawn.
         seed: Decides which classes, images and samples are shown.
+        shipped: A model whose samples from the same items stand beside those of the trained one.
     """
     return Pictures(
-        one_shot_png(one_shot(trained, SamplesOptions(rows=8, samples=8, real=3, seed=seed))),
+        one_shot_png(beside(trained, shipped, seed)),
         lookups_png(addressing(trained, seed=seed)),
         learning_curves(history, vae_history) if history else None,
     )
+
+
+def from_the_box() -> VMA:
+    """The trained model that comes with the package."""
+    return load(DEFAULT).model
+
+
+def beside(trained: TrainedRun, shipped: VMA | None, seed: int) -> OneShot:
+    """What the trained model imagines from single items and, where there is a shipped one, what that does."""
+    if shipped is None:
+        return one_shot(trained, SamplesOptions(rows=8, samples=8, real=3, seed=seed))
+    options = SamplesOptions(rows=8, samples=5, real=3, seed=seed)
+    ours, theirs = (one_shot(replace(trained, model=model), options) for model in (trained.model, shipped))
+    return replace(ours, title="imagined: trained here", others=(f"{DEFAULT}, from the box", theirs.imagined))
 
 
 def one_shot(trained: TrainedRun, options: SamplesOptions) -> OneShot:

@@ -12,6 +12,7 @@ from vma.evaluation.answers import PlainAnswers
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.trained_run import TrainedRun, open_run
 from vma.plotting.style import Figure
+from vma.ranges import Minutes, Number, check_ranges
 from vma.reproduce.findings import Answers, Finding
 from vma.runs.folder import Run
 from vma.runs.settings import TrainSettings
@@ -35,10 +36,13 @@ class Scale:
         updates: Updates of every run, its sleep among them, instead of minutes; 0 to let the budget decide.
     """
 
-    budget: float = 0.0
+    budget: Minutes = 0.0
     tiny: bool = False
-    fixed: int = 0
-    updates: int = 0
+    fixed: Number = 0
+    updates: Number = 0
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
 
     @property
     def share(self) -> float:
@@ -111,6 +115,11 @@ class OpenRuns:
             opened = open_run(self.runs[key], data=self.data, part=part, device=self.device)
             self.opened[key, part] = opened
         return self.opened[key, part]
+
+    @property
+    def formerly(self) -> dict[str, str]:
+        """What older versions called the models that are open, by their identities."""
+        return {name: old for each in self.opened.values() for name, old in each.formerly.items()}
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ FURTHER = {
 
 
 def made(answers: Answers, keys: Iterable[str]) -> list[Answer[Any]]:
-    """The answers that there are among those of `keys`."""
+    """Those of the answers named by `keys` that were made."""
     return [answers[key] for key in keys if key in answers]
 
 

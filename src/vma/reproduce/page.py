@@ -84,7 +84,7 @@ def sections(results: Path) -> list[Section]:
 
 def section(path: Path) -> Section:
     """The section of one collection; one that was made at a tiny size is no result, and is refused."""
-    record = read_collection(path).record
+    record = read_collection(path)
     if record.tiny:
         raise InputError(
             f"{path} was made with --tiny, so it is no result: make it again without, or delete it."

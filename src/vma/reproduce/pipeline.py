@@ -1,7 +1,6 @@
 """`reproduce`: train what is missing, evaluate what has no answer, collect, draw; a cut experiment goes on."""
 
 import json
-import os
 import platform
 import sys
 import time
@@ -18,7 +17,7 @@ from vma import evaluation
 from vma.errors import InputError
 from vma.evaluation.answers import Answer, answer, answer_of, newest
 from vma.evaluation.resumable import progress
-from vma.files import write_atomically
+from vma.files import from_outside, read_ordinary, write_atomically
 from vma.plotting.style import png
 from vma.reproduce.crossover import TimingResults
 from vma.reproduce.experiment import Experiment, OpenRuns, PlannedEvaluation, Scale
@@ -27,7 +26,7 @@ from vma.reproduce.run_store import RunStore, chosen, minutes_each, obtain_run
 from vma.reproduce.shared_evaluations import CurveResults
 from vma.reproduce.table1 import Table1Results
 from vma.runs.folder import Run, revision
-from vma.runs.processes import Processes, choose_device
+from vma.runs.processes import Processes, choose_device, number_of_environment
 
 FORMAT = "vma-experiment-1"
 
@@ -83,14 +82,6 @@ class Collection:
     threads: int = 0
 
 
-@dataclass(frozen=True)
-class Collected:
-    """A collection, with the answers that it points at, by name."""
-
-    record: Collection
-    answers: Answers
-
-
 def reproduce(
     experiment: Experiment, scale: Scale, store: RunStore, out: Path, given: Mapping[str, Run], command: str
 ) -> Path | None:
@@ -117,13 +108,13 @@ def reproduce(
     path = out / f"{experiment.name}.json"
     record = collection(experiment, scale, answers, command)
     write_atomically(path, json.dumps(asdict(record), indent=1, ensure_ascii=False).encode())
-    draw(experiment, path)
+    draw(experiment, answers, path.with_suffix(".png"))
     return path
 
 
 def alone(device: str) -> Processes:
     """This process, which must be the only one: several would train and write the same files."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if number_of_environment("WORLD_SIZE", 1, 1) > 1:
         raise InputError(
             "'vma reproduce' is one process: train its runs with 'torchrun -m vma train', and give them by --run."
         )
@@ -151,17 +142,20 @@ def answered(
 ) -> Answer[Any]:
     """The answer of an evaluation: the one that is there already, or a new one; its file is relative to `out`."""
     prepared, folder = each.prepare(open_runs), out / name
-    path = newest(folder, prepared)
+    path = newest(folder, prepared, open_runs.formerly)
     print(f"{name}: {key}: {'answered before' if path else f'{prepared.parts} parts'}", flush=True)
     if path is None:
         show = progress if sys.stderr.isatty() else None
-        path = Path(answer(prepared, folder, here, command=open_runs.command, show=show).file)
+        command, formerly = open_runs.command, open_runs.formerly
+        path = Path(answer(prepared, folder, here, command=command, show=show, formerly=formerly).file)
     return read_answer(out, path.relative_to(out).as_posix())
 
 
 def read_answer(out: Path, file: str) -> Answer[Any]:
     """The answer in a file of the folder `out`."""
-    return answer_of(json.loads((out / file).read_text()), RESULTS, file)
+    content = read_ordinary(out / file, "answer")
+    with from_outside(f"{out / file} is no readable answer, so move it away and it is made again"):
+        return answer_of(msgspec.json.decode(content, type=dict[str, Any]), RESULTS, file)
 
 
 def collection(experiment: Experiment, scale: Scale, answers: Answers, command: str) -> Collection:
@@ -199,24 +193,21 @@ def of_answer(found: Answer[Any]) -> list[dict[str, Any]]:
     return list(found.about["models"].values()) if "models" in found.about else single
 
 
-def read_collection(path: Path) -> Collected:
-    """A collection and its answers, from their files alone."""
-    try:
-        values = json.loads(path.read_text())
-        if values.get("format") != FORMAT:
-            raise InputError(f"{path} is not a collection of `vma reproduce`: make it again.")
+def read_collection(path: Path) -> Collection:
+    """A collection from its file; the files of its answers have to be there, and are not read."""
+    content = read_ordinary(path, "collection")
+    with from_outside(f"{path} cannot be read"):
+        values = json.loads(content)
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise InputError(f"{path} is not a collection of `vma reproduce`: make it again.")
+    with from_outside(f"{path} or an answer of it cannot be read"):
         record = msgspec.convert(values, Collection)
-        answers = {key: read_answer(path.parent, file) for key, file in record.answers.items()}
-    except (OSError, ValueError, AttributeError, KeyError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} or an answer of it cannot be read: {error}.") from None
-    return Collected(record, answers)
+        for file in record.answers.values():
+            (path.parent / file).stat()
+    return record
 
 
-def draw(experiment: Experiment, path: Path) -> Path:
-    """Draw the figure of a collection, from its files alone, beside it."""
-    picture = path.with_suffix(".png")
-    answers = {key: found.to_json() for key, found in read_collection(path).answers.items()}
-    write_atomically(picture, png(experiment.draw(answers)))
-    return picture
+def draw(experiment: Experiment, answers: Answers, picture: Path) -> None:
+    """Draw the figure of an experiment, from its answers alone."""
+    plain = {key: found.to_json() for key, found in answers.items()}
+    write_atomically(picture, png(experiment.draw(plain)))

@@ -11,10 +11,11 @@ import msgspec
 
 from vma.config import READERS
 from vma.data.omniglot28 import CHARDATA
+from vma.data.picture import EARLIER
 from vma.data.sources import locate
 from vma.errors import InputError, unknown_name
 from vma.reproduce.experiment import Needed, Scale
-from vma.runs.checkpoint import is_at_its_end, latest_progress
+from vma.runs.belonging import is_trained
 from vma.runs.folder import Run
 from vma.runs.presets import PRESETS
 from vma.runs.settings import NEVER, DataSettings, TrainSettings
@@ -25,10 +26,10 @@ DECISIVE = (
     "model", "data", "episode", "optimiser", "sleep", "warps", "warp_awake", "blind", "address_after",
     "samples", "estimator", "latent_gradient", "updates", "minutes", "seed",
 )  # fmt: skip
+FIRST_OPTIONS = ("invert", "level", "crop", "margin", "binarize", "held_out", "seed", "skip_unreadable")
 # Settings that came later: where they have their defaults, runs made before are still the same runs.
 ADDED = (
     *(("model", name) for name in ("likelihood", "context_maps", "neighbourhood", "levels", "channels")),
-    ("data", "folder", "colour"),
     ("blind",),
     ("address_after",),
 )
@@ -63,7 +64,7 @@ def chosen(needs: Mapping[str, Needed], given: Mapping[str, Run], scale: Scale) 
 
 
 def minutes_each(scale: Scale, runs: int) -> float:
-    """The minutes of each of so many runs; 0 for no limit."""
+    """The minutes that each of so many runs may take; 0 for no limit."""
     return scale.budget * TRAINING_SHARE / max(1, runs)
 
 
@@ -127,6 +128,8 @@ def decisive(settings: TrainSettings) -> dict[str, Any]:
     """The settings that decide what is learned, as plain values."""
     values, usual = msgspec.to_builtins(settings), msgspec.to_builtins(TrainSettings())
     found = {key: values[key] for key in DECISIVE}
+    if settings.data.name != "folder":  # their options say nothing then: as older runs have them
+        found["data"]["folder"] = {key: EARLIER[key] for key in FIRST_OPTIONS}
     for *groups, name in ADDED:
         mine, theirs = found, usual
         for group in groups:
@@ -163,13 +166,6 @@ def check_same(run: Run, wanted: TrainSettings) -> None:
         )
 
 
-def is_trained(run: Run) -> bool:
-    """Whether the run came to the end of its own settings, and so to the end of its sleep if it has one."""
-    if not all(path.exists() for path in (run.settings_file, run.checkpoint_file, run.model_file)):
-        return False
-    return is_at_its_end(latest_progress(run), run.settings())
-
-
 def train_on(run: Run, settings: TrainSettings, store: RunStore, quiet: bool) -> bool:
     """Start the run, or go on with it; whether it came to its end."""
     from vma.training.loop import train_run
@@ -177,7 +173,7 @@ def train_on(run: Run, settings: TrainSettings, store: RunStore, quiet: bool) ->
     resume = run.settings_file.exists()
     if resume:
         settings = replace(run.settings(), threads=settings.threads)
-    return train_run(settings, run, data=store.data, device=store.device, resume=resume, quiet=quiet)
+    return bool(train_run(settings, run, data=store.data, device=store.device, resume=resume, quiet=quiet))
 
 
 def given_run(text: str) -> tuple[str, Run]:

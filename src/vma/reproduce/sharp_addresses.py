@@ -18,9 +18,9 @@ TRAINED_PAIRS = ((1.54, 1.70, 2.96), (2.17, 2.90, 11.67), (2.92, 5.49, 63.74))
 
 
 def trained_pairs(items: int, samples: int) -> float:
-    """Different addresses among K reads of a target, of a trained model: powers of |M| and K through what is known.
+    """How many addresses K reads of a target by a trained model have: powers of |M| and K through measured ones.
 
-    No more than three quarters of K and |M|, of which powers know nothing.
+    A power knows no limit, so the number is kept below three quarters of K and of |M|.
     """
     of_reads = [power_law(items, TRAINED_ITEMS, pairs) for pairs in TRAINED_PAIRS]
     return max(1.0, min(power_law(samples, TRAINED_READS, of_reads), 0.75 * min(items, samples)))

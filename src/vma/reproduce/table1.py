@@ -206,7 +206,7 @@ def summary(rows: list[Table1Row]) -> Table1Results:
 
 
 def paper_number(kind: str, cell: Cell) -> float | None:
-    """The paper's number of a cell, if it was measured so: GMN's as its code draws, VMA's as the paper does."""
+    """The paper's number of a cell, if it was measured so: GMN as its code draws, VMA as the paper does."""
     protocol, counts = MATCHING[kind]
     alike = cell.protocol == protocol and (cell.counts == counts or cell.classes == 1)
     line = PAPER[kind].get(cell.classes)

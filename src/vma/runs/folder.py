@@ -7,8 +7,9 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import msgspec
@@ -16,12 +17,15 @@ import torch
 from filelock import FileLock, Timeout
 
 import vma
-from vma.config import config_of_file, spelled_out
-from vma.errors import InputError, unknown_name
-from vma.files import remove_partial_files, write_atomically
+from vma.config import completed, config_of_file, typed
+from vma.data.picture import EARLIER
+from vma.errors import InputError
+from vma.files import from_outside, read_ordinary, remove_partial_files, write_atomically
+from vma.runs.metrics_file import Row, append_row, keep_rows_until, read_metrics
 from vma.runs.settings import TrainSettings
 
 VERSION = 1
+USUAL = msgspec.to_builtins(TrainSettings())
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,24 @@ class Run:
                 f"{self.folder} already holds a run: continue it with 'vma train --resume {self.folder}', "
                 "or choose another --folder."
             )
+        self.check_empty()
         given = {"content": content} if content else {}
-        record = {"version": VERSION, "settings": msgspec.to_builtins(settings), **given, **circumstances()}
+        plain = msgspec.to_builtins(settings)
+        record = {"version": VERSION, "run": token_hex(8), "settings": plain, **given, **circumstances()}
         write_atomically(self.settings_file, json.dumps(record, indent=1).encode())
+
+    def check_empty(self) -> None:
+        """Refuse to start a run over the files of one whose run.json is lost."""
+        files = (self.checkpoint_file, self.sleep_file, self.model_file, self.metrics_file)
+        if left := [path.name for path in files if path.exists()]:
+            raise InputError(
+                f"{self.folder} has no run.json, but {', '.join(left)} of a run: put back a copy of run.json, or "
+                "choose another --folder."
+            )
+
+    def identity(self) -> str:
+        """What its checkpoints and its model name the run by; empty where an older version started it."""
+        return str(self.record().get("run", ""))
 
     def content(self) -> str:
         """The hash of the images that the run was given from Python; empty where it was given none."""
@@ -103,45 +122,34 @@ class Run:
         values = record.get("settings", {})
         if isinstance(values, dict) and "model" in values:
             values = {**values, "model": config_of_file(values["model"])}
+        if isinstance(values, dict) and isinstance(values.get("data"), dict):
+            values = {**values, "data": data_of_file(values["data"])}
         return settings_from(values)
 
     def record(self) -> dict[str, Any]:
         """What run.json holds."""
-        try:
-            record = json.loads(self.settings_file.read_bytes())
-        except FileNotFoundError:
+        if not self.settings_file.exists():
             inside = self.folder / "vma" / "run.json"
             hint = f" Did you mean {inside.parent}?" if inside.exists() else ""
-            raise InputError(f"There is no run in {self.folder}: it has no run.json.{hint}") from None
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.settings_file} cannot be read: {error}.") from None
-        return record if isinstance(record, dict) else {}
+            raise InputError(f"There is no run in {self.folder}: it has no run.json.{hint}")
+        content = read_ordinary(self.settings_file, "settings")
+        with from_outside(f"{self.settings_file} cannot be read"):
+            record = json.loads(content)
+        if not isinstance(record, dict):
+            raise InputError(f"{self.settings_file} does not describe a run: put back a copy of it.")
+        return record
 
-    def metrics(self) -> list[dict[str, Any]]:
-        """All metrics written so far; a last line cut short by a crash is left out."""
-        rows = []
-        if self.metrics_file.exists():
-            for line in self.metrics_file.read_text().splitlines():
-                try:
-                    row = json.loads(line)
-                except ValueError:
-                    break
-                if isinstance(row, dict) and "update" in row:
-                    rows.append(row)
-        return rows
+    def metrics(self) -> list[Row]:
+        """All metrics written so far, but for damaged lines and a last one that a crash cut short."""
+        return read_metrics(self.metrics_file).rows
 
-    def append_metrics(self, row: dict[str, Any]) -> None:
+    def append_metrics(self, row: Row) -> None:
         """Add a line to the metrics."""
-        try:
-            with self.metrics_file.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-        except OSError as error:
-            raise InputError(f"Cannot write {self.metrics_file}: {error.strerror}.") from None
+        append_row(self.metrics_file, row)
 
-    def keep_metrics_until(self, update: int) -> None:
-        """Drop lines after `update`, which a resumed run will write again."""
-        kept = [json.dumps(row) + "\n" for row in self.metrics() if row["update"] <= update]
-        write_atomically(self.metrics_file, "".join(kept).encode())
+    def keep_metrics_until(self, update: int) -> str:
+        """Drop lines after `update`, which a resumed run will write again; a sentence where others are damaged."""
+        return keep_rows_until(self.metrics_file, update)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -195,23 +203,18 @@ def settings_from(values: Any) -> TrainSettings:
     """Settings of plain values: an unknown key or a wrong type is an error that names it."""
     if not isinstance(values, dict):
         raise InputError("The settings must be an object with a name for each value.")
-    check_keys(values, TrainSettings(), "")
-    try:
-        return spelled_out(msgspec.convert(values, TrainSettings))
-    except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, InputError):
-            raise error.__cause__ from None
-        raise InputError(f"The settings have a value of the wrong type: {error}.") from None
+    return typed(completed(values, USUAL, "setting"), TrainSettings, "The settings have")
 
 
-def check_keys(values: dict[str, Any], like: Any, prefix: str) -> None:
-    """Refuse keys that `like` does not have, at any depth; msgspec would drop them silently."""
-    names = {field.name: getattr(like, field.name) for field in fields(like)}
-    for key, value in values.items():
-        if key not in names:
-            raise unknown_name("setting", prefix + key, [prefix + name for name in names])
-        if is_dataclass(names[key]) and isinstance(value, dict):
-            check_keys(value, names[key], f"{prefix}{key}.")
+def data_of_file(data: dict[str, Any]) -> dict[str, Any]:
+    """What a run's file says of its data: images of one's own are read as they were when it was written.
+
+    Of other data the options of folders say nothing, so that their defaults of that time make no difference.
+    """
+    options = data.get("folder", {})
+    if data.get("name") == "folder" and isinstance(options, dict):
+        return {**data, "folder": {**EARLIER, **options}}
+    return {name: value for name, value in data.items() if name != "folder"}
 
 
 def default_root() -> Path:
@@ -220,6 +223,10 @@ def default_root() -> Path:
 
 
 def all_runs(root: Path) -> list[Run]:
-    """The runs under `root`, also those of a quickstart, which has two, oldest first."""
-    found = [Run(path.parent) for pattern in ("*/run.json", "*/*/run.json") for path in root.glob(pattern)]
-    return sorted(found, key=lambda run: run.settings_file.stat().st_mtime)
+    """The runs under `root`, also those of a quickstart, which has two, oldest first; damaged ones too."""
+    names = ("run.json", "checkpoint.safetensors", "sleep.safetensors", "metrics.jsonl")
+    files = [path for name in names for depth in ("*", "*/*") for path in root.glob(f"{depth}/{name}")]
+    started: dict[Path, float] = {}
+    for file in files:  # run.json first: it is the oldest
+        started.setdefault(file.parent, file.lstat().st_mtime)
+    return [Run(folder) for folder in sorted(started, key=lambda folder: started[folder])]

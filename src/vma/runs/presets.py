@@ -206,7 +206,7 @@ def fast(settings: TrainSettings) -> TrainSettings:
 
 
 def with_sleep(settings: TrainSettings) -> TrainSettings:
-    """As many updates awake, and then a sleep."""
+    """The same number of updates awake, and then a sleep."""
     updates = round(settings.updates / (1 - FAST_SLEEP.share))
     return replace(settings, updates=updates, sleep=FAST_SLEEP, warps=FAST_WARPS)
 

@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from vma.errors import InputError
+from vma.files import from_outside
+from vma.ranges import shown
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc
 ONE_GIGABYTE = 1 << 30
@@ -52,14 +55,28 @@ class Processes:
         return self.largest(float(flag)) > 0
 
 
+DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
+
+
+def number_of_environment(name: str, least: int, default: int) -> int:
+    """A whole number in the environment, as torchrun sets them; `default` where there is none."""
+    text = os.environ.get(name, str(default))
+    if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or int(text) < least:
+        raise InputError(
+            f"The environment says {name}={shown(text)}, which must be a whole number of {least} or more: unset "
+            "it, or start several processes with torchrun."
+        )
+    return int(text)
+
+
 def choose_device(name: str) -> torch.device:
     """`auto`: this process's GPU if there is one, else the CPU."""
     if name == "auto":
-        name = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"Unknown device {name!r}: use auto, cpu, cuda or cuda:N.") from None
+        rank = number_of_environment("LOCAL_RANK", 0, 0)
+        name = f"cuda:{rank}" if torch.cuda.is_available() else "cpu"
+    if not DEVICE.fullmatch(name):
+        raise InputError(f"Unknown device {name!r}: use auto, cpu, cuda or cuda:N.")
+    device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise InputError(f"There is no device {name!r} on this machine: use auto or cpu.")
     return device
@@ -69,13 +86,14 @@ def choose_device(name: str) -> torch.device:
 def processes(device: str = "auto") -> Iterator[Processes]:
     """The processes that torchrun started, joined; or this one alone."""
     chosen = choose_device(device)
-    world = int(os.environ.get("WORLD_SIZE", "1"))
+    world = number_of_environment("WORLD_SIZE", 1, 1)
     if world == 1:
         yield Processes(0, 1, chosen)
         return
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
-    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    with from_outside("The other processes cannot be joined, so start all of them with torchrun"):
+        dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
     try:
         if dist.get_world_size() != world:
             raise InputError(f"torchrun promised {world} processes, but {dist.get_world_size()} joined.")

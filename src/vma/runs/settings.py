@@ -1,13 +1,27 @@
 """What a run is made of: model, data, episodes, optimiser and their numbers, typed and frozen."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from vma.checks import check_samples
 from vma.config import ModelConfig
-from vma.data.folder import FolderOptions
+from vma.data.picture import FolderOptions
 from vma.errors import InputError, unknown_name
 from vma.estimators import LATENT_GRADIENTS, find_estimator
+from vma.ranges import (
+    Count,
+    Minutes,
+    Number,
+    Pixels,
+    Rate,
+    Seed,
+    Share,
+    ShareBelowOne,
+    Threads,
+    Weight,
+    Within,
+    check_ranges,
+)
 from vma.warps import WarpSettings
 
 NEVER = 10_000_000  # updates: a time budget ends the run
@@ -28,10 +42,13 @@ class DataSettings:
 
     name: str = "omniglot"
     split: str | None = None
-    size: int | None = None
-    held_out: int = 60
+    size: Pixels | None = None
+    held_out: Number = 60
     stochastic_binarization: bool = False
     folder: FolderOptions = field(default_factory=FolderOptions)
+
+    def __post_init__(self) -> None:
+        check_ranges(self, "data.")
 
 
 @dataclass(frozen=True)
@@ -48,15 +65,13 @@ class EpisodeSettings:
     """
 
     kind: Literal["few-shot", "recall", "batch", "sequence"] = "few-shot"
-    classes: int = 8
-    targets: int = 4
-    shots: int = 4
-    episodes: int = 1
+    classes: Count = 8
+    targets: Count = 4
+    shots: Count = 4
+    episodes: Count = 1
 
     def __post_init__(self) -> None:
-        for name in ("classes", "targets", "shots", "episodes"):
-            if getattr(self, name) < 1:
-                raise InputError(f"episode.{name} must be at least 1, not {getattr(self, name)}.")
+        check_ranges(self, "episode.")
 
 
 @dataclass(frozen=True)
@@ -79,23 +94,18 @@ class OptimiserSettings:
     """
 
     name: Literal["adam", "muon", "muon-kernels"] = "adam"
-    rate: float = 3e-4
-    muon_rate: float = 0.02
-    beta2: float = 0.999
-    weight_decay: float = 0.0
-    warmup: int = 0
+    rate: Rate = 3e-4
+    muon_rate: Rate = 0.02
+    beta2: ShareBelowOne = 0.999
+    weight_decay: Weight = 0.0
+    warmup: Number = 0
     schedule: Literal["constant", "cosine", "steps"] = "constant"
-    floor: float = 0.02
-    clip: float = 0.0
-    average: float = 0.0
+    floor: Share = 0.02
+    clip: Weight = 0.0
+    average: ShareBelowOne = 0.0
 
     def __post_init__(self) -> None:
-        if self.rate <= 0 or self.muon_rate <= 0:
-            raise InputError("optimiser.rate and optimiser.muon_rate must be positive.")
-        if not 0 <= self.average < 1 or not 0 <= self.beta2 < 1 or not 0 <= self.floor <= 1:
-            raise InputError("optimiser.average and beta2 lie in [0, 1), and floor in [0, 1].")
-        if min(self.warmup, self.clip, self.weight_decay) < 0:
-            raise InputError("optimiser.warmup, clip and weight_decay must not be negative.")
+        check_ranges(self, "optimiser.")
 
 
 @dataclass(frozen=True)
@@ -117,26 +127,19 @@ class SleepSettings:
         begin: Share of the wake updates after which `beside` begins.
     """
 
-    share: float = 0.0
+    share: ShareBelowOne = 0.0
     matching: Literal["kept", "anew", "tied"] = "tied"
-    dreams: int = 64
+    dreams: Count = 64
     binary: bool = True
-    classes: tuple[int, ...] = ()
-    shots: int = 0
-    rate: float = 2e-3
-    muon_rate: float = 0.02
-    beside: float = 0.0
-    begin: float = 0.0
+    classes: tuple[Count, ...] = ()
+    shots: Number = 0
+    rate: Rate = 2e-3
+    muon_rate: Rate = 0.02
+    beside: Weight = 0.0
+    begin: ShareBelowOne = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share < 1 or not 0 <= self.begin < 1:
-            raise InputError("sleep.share and sleep.begin are shares of a run: at least 0 and below 1.")
-        if self.dreams < 1 or min((1, *self.classes)) < 1:
-            raise InputError("sleep.dreams and sleep.classes must be at least 1.")
-        if self.shots < 0 or self.beside < 0:
-            raise InputError("sleep.shots and sleep.beside must not be negative.")
-        if self.rate <= 0 or self.muon_rate <= 0:
-            raise InputError("sleep.rate and sleep.muon_rate must be positive.")
+        check_ranges(self, "sleep.")
 
     @property
     def any(self) -> bool:
@@ -158,15 +161,12 @@ class BlindSettings:
         until: Share of the part awake after which it is `end`.
     """
 
-    start: float = 0.0
-    end: float = 0.0
-    until: float = 1.0
+    start: Share = 0.0
+    end: Share = 0.0
+    until: Annotated[float, Within(0.0, 1.0, above=True)] = 1.0
 
     def __post_init__(self) -> None:
-        if not (0 <= self.start <= 1 and 0 <= self.end <= 1 and 0 < self.until <= 1):
-            raise InputError(
-                "blind.start and blind.end are shares of the targets, blind.until of the part awake."
-            )
+        check_ranges(self, "blind.")
 
     @property
     def any(self) -> bool:
@@ -200,6 +200,7 @@ class TrainSettings:
         latent_gradient: `pathwise` or `dreg`.
         updates: Number of updates.
         minutes: Time budget; 0 for none. The run ends with what comes first.
+        least_updates: Updates that are made even if the minutes are over.
         seed: Seed of everything random.
         threads: Threads of torch; 0 for torch's own choice.
         precision: `float32`, or `bfloat16` mixed precision where the device has it.
@@ -220,22 +221,24 @@ class TrainSettings:
     warps: WarpSettings = field(default_factory=WarpSettings)
     warp_awake: bool = False
     blind: BlindSettings = field(default_factory=BlindSettings)
-    address_after: int = 0
-    samples: int = 4
+    address_after: Number = 0
+    samples: Count = 4
     estimator: str = "vimco"
     latent_gradient: str = "pathwise"
-    updates: int = 100_000
-    minutes: float = 0.0
-    seed: int = 0
-    threads: int = 0
+    updates: Count = 100_000
+    minutes: Minutes = 0.0
+    least_updates: Number = 0
+    seed: Seed = 0
+    threads: Threads = 0
     precision: Literal["float32", "bfloat16"] = "float32"
-    log_every: int = 50
-    validate_every: int = 1000
-    checkpoint_every: int = 2000
-    checkpoint_minutes: float = 5.0
-    picture_minutes: float = 5.0
+    log_every: Count = 50
+    validate_every: Count = 1000
+    checkpoint_every: Count = 2000
+    checkpoint_minutes: Annotated[float, Within(0.0, 1e8, above=True)] = 5.0
+    picture_minutes: Minutes = 5.0
 
     def __post_init__(self) -> None:
+        check_ranges(self)
         chosen = find_estimator(self.estimator)
         if self.model.model == "vma":
             check_samples(self.samples, chosen.least_samples, f"The estimator {self.estimator!r}")
@@ -252,16 +255,6 @@ class TrainSettings:
                 f"The pixels of the likelihood {self.model.likelihood!r} see no others, so no target is blind: "
                 "leave blind out, or use 'reading-order'."
             )
-        for name in ("samples", "updates", "log_every", "validate_every", "checkpoint_every"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}.")
-        if (
-            min(self.minutes, self.picture_minutes, self.seed, self.threads) < 0
-            or self.checkpoint_minutes <= 0
-        ):
-            raise InputError("Times, seed and threads must not be negative, and checkpoint_minutes not 0.")
-        if self.address_after < 0:
-            raise InputError(f"address_after must not be negative, but is {self.address_after}.")
 
     @property
     def length(self) -> int:

@@ -4,6 +4,7 @@ import base64
 import binascii
 import io
 import math
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from weakref import WeakKeyDictionary
@@ -14,21 +15,23 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from vma.data.folder import UNREADABLE
+from vma.data.picture import UNREADABLE
 from vma.errors import InputError
-from vma.fewshot import Explanation, ImageMemory, Norm, TrainedModel
-from vma.fewshot.explanation import reconstruct
-from vma.fewshot.scores import judge
+from vma.fewshot import ImageMemory, Norm, TrainedModel
+from vma.fewshot.examination import examine
+from vma.fewshot.images import Ink, ink_for, options_for
+from vma.fewshot.recognition import DEFAULT, RULES
 from vma.serve import messages
 from vma.serve.guard import SIDE
 from vma.serve.store import Contents, Moment
 
 SAMPLES = 16  # K of a score: quick enough to follow a drawing
+DRAWS = 8  # of z, for each card whose likelihood is asked for
 SEED = 0
 UNKNOWN = Norm(None, None, "what is usual here is being worked out")
 
 
-def state(model: TrainedModel, moment: Moment) -> messages.State:
+def state(model: TrainedModel, moment: Moment, refused: Sequence[messages.Refused] = ()) -> messages.State:
     """The memory as the page shows it."""
     found = moment.contents.images
     rows = () if found is None else zip(moment.contents.ids, found.names, pixels(found.items), strict=True)
@@ -38,6 +41,7 @@ def state(model: TrainedModel, moment: Moment) -> messages.State:
         size=model.size,
         undo=moment.undo,
         cards=[messages.Card(id=card, label=label, pixels=ink) for card, label, ink in rows],
+        refused=list(refused),
     )
 
 
@@ -56,42 +60,37 @@ def imagine(contents: Contents, message: messages.Imagine) -> messages.Imagined:
     )
 
 
-def vary(contents: Contents, message: messages.Vary) -> messages.Varied:
-    """One card at each point of a plane in z."""
+def vary(contents: Contents, message: messages.Vary, alone: Callable[[str], ImageMemory]) -> messages.Varied:
+    """One image at each point of a plane in z: a card, or pixels, which `alone` makes a memory of."""
+    if message.card is None:
+        memory, number = alone(message.pixels or ""), 0
+    else:
+        memory, number = contents.known(), contents.number(message.card)
     points = [(x, y) for x, y in message.points]
-    images = contents.known().vary(contents.number(message.card), points, seed=message.seed or None)
-    return messages.Varied(images=pixels(images))
+    return messages.Varied(images=pixels(memory.vary(number, points, seed=message.seed or None)))
 
 
 def recognise(contents: Contents, image: str, norms: "Norms") -> messages.Reading:
     """What the memory makes of an image."""
     memory, drawing = contents.known(), read_png(image)
-    found = memory.explain(drawing, samples=SAMPLES, top=1, seed=SEED)
-    (answer,) = memory.recognise(drawing, top=len(memory), seed=SEED)
-    norm, (best, _) = norms.of(memory), answer.items[0]
-    rebuilt = reconstruct(memory.model, memory.items, found.target, best)
-    target, reconstruction = pixels(torch.stack((found.target, rebuilt)))
+    norm = norms.of(memory)
+    found = examine(memory.look_up(drawing), memory.names, RULES[DEFAULT], norm, SAMPLES, DRAWS, SEED)
+    items, classes = sorted(found.recognised.items), found.recognised.probabilities.items()
+    target, reconstruction = pixels(torch.stack((found.target, found.reconstruction)))
     return messages.Reading(
         target=target,
-        card=contents.ids[best],
+        card=contents.ids[found.recognised.items[0][0]],
         reconstruction=reconstruction,
-        cards=[messages.Share(id=contents.ids[item], probability=p) for item, p in sorted(answer.items)],
-        classes=[messages.ClassShare(label=name, probability=p) for name, p in answer.probabilities.items()],
-        log_likelihood=found.log_p,
-        bits_per_pixel=-found.log_p / (math.log(2) * math.prod(found.target.shape[-2:])),
-        novel=is_novel(memory, found, norm),
+        cards=[messages.Share(id=contents.ids[item], probability=p) for item, p in items],
+        classes=[messages.ClassShare(label=name, probability=p) for name, p in classes],
+        log_likelihood=found.score.log_p,
+        bits_per_pixel=found.score.bits_per_pixel,
+        novel=found.score.novel,
         reason=norm.reason,
         pending=norm is UNKNOWN,
         kl_a=found.kl_a,
         kl_z=found.kl_z,
     )
-
-
-def is_novel(memory: ImageMemory, found: Explanation, norm: Norm) -> bool | None:
-    """Whether an image is more unusual than the memory's own items; None where that is not known."""
-    if norm.rule is None:
-        return None
-    return judge(memory.model, memory.keyed, found.target, found.log_p, norm, SAMPLES, SEED).novel
 
 
 class Norms:
@@ -125,6 +124,25 @@ class Norms:
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 
+def read_pngs(model: TrainedModel, texts: list[str], skip: bool) -> tuple[Ink, list[messages.Refused]]:
+    """The images in base64 texts as ink; with `skip`, those that cannot be read are left out, unless none can."""
+    read, refused = [], []
+    for number, text in enumerate(texts):
+        try:
+            read.append(ink_for(model.model, read_png(text), None))
+        except InputError as error:
+            refused.append(messages.Refused(image=number, error=str(error)))
+            if not skip or len(refused) == len(texts):
+                raise
+    return join_ink(read), refused
+
+
+def join_ink(parts: list[Ink]) -> Ink:
+    """All images, in one."""
+    names = tuple(name for part in parts for name in part.names)
+    return Ink(torch.cat([part.images for part in parts]), names, (None,) * len(names))
+
+
 def read_png(text: str) -> Image.Image:
     """The image in a base64 text; its size is known to be harmless before a pixel is read."""
     try:
@@ -150,6 +168,28 @@ def check_size(image: Image.Image) -> None:
     """Refuse images with too many pixels."""
     if max(image.size) > SIDE:
         raise InputError(f"An image has {image.width}x{image.height} pixels: send at most {SIDE}x{SIDE}.")
+
+
+def read_pixels(model: TrainedModel, texts: list[str]) -> Ink:
+    """Images of the model's size, as `pixels` writes them; where it knows no grey, half the strongest is full."""
+    images = torch.stack([read_levels(text, model.size) for text in texts]) / 255
+    strongest = images.amax((1, 2), keepdim=True)
+    if not strongest.all():
+        raise InputError("There is no ink in the image: choose another.")
+    if options_for(model.config).binarize is not None:
+        images = (images >= strongest / 2).float()
+    return Ink(images, ("the image",) * len(images), (None,) * len(images))
+
+
+def read_levels(text: str, size: tuple[int, int]) -> Float[Tensor, "height width"]:
+    """One byte a pixel, out of base64."""
+    try:
+        levels = np.frombuffer(base64.b64decode(text, validate=True), np.uint8)
+    except (binascii.Error, ValueError):
+        raise InputError("Pixels must be base64, without line breaks or a data: prefix.") from None
+    if levels.size != math.prod(size):
+        raise InputError(f"Pixels must be {math.prod(size)} bytes, one for each of {size[0]}x{size[1]}.")
+    return torch.tensor(levels.reshape(size), dtype=torch.float32)
 
 
 def pixels(images: Float[Tensor, "images *image"]) -> list[str]:

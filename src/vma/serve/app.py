@@ -1,23 +1,25 @@
 """The server: a page, and an address for everything that it can ask."""
 
 import mimetypes
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
-from vma.data.glyphs import draw_glyphs
+from vma.fewshot import ImageMemory
 from vma.serve import messages
-from vma.serve.answers import Norms, imagine, read_png, recognise, state, vary
+from vma.serve.answers import Norms, imagine, read_pixels, read_pngs, recognise, state, vary
 from vma.serve.errors import handle_errors
 from vma.serve.guard import Access, BodyLimit, Guard, Workers
 from vma.serve.store import Contents, Store, parse_contents
 
 PAGE = Path(__file__).parent / "page"
-EXAMPLES, DRAWINGS, EXAMPLE_SEED = 5, 3, 26
+EXAMPLES = Path(__file__).parent / "examples"  # a folder for each name
+VARIED = 8  # images whose ways of variation are kept
 
 
 class Api:
@@ -25,6 +27,7 @@ class Api:
 
     def __init__(self, store: Store) -> None:
         self.store, self.workers, self.norms = store, Workers(), Norms()
+        self.alone = lru_cache(VARIED)(self.remember_alone)
 
     async def memory(self) -> messages.State:
         """The memory as it is."""
@@ -33,19 +36,27 @@ class Api:
     async def remember(self, message: messages.Remember) -> messages.State:
         """Add images under a name."""
 
-        def add(contents: Contents) -> Contents:
-            images = [read_png(image) for image in message.images]
-            return contents.add(self.store.model, images, message.label)
+        ink, refused = await self.workers.run(read_pngs, self.store.model, message.images, message.skip)
 
-        return await self.change(f"add {message.label}", add)
+        def add(contents: Contents) -> Contents:
+            return contents.add(self.store.model, ink, message.label)
+
+        return await self.change(f"add {message.label}", add, refused)
+
+    async def keep(self, message: messages.Keep) -> messages.State:
+        """Add images of the model's own size, as they are."""
+        ink = read_pixels(self.store.model, message.pixels)
+
+        def add(contents: Contents) -> Contents:
+            return contents.add(self.store.model, ink, message.label)
+
+        return await self.change(f"keep {message.label}", add)
 
     async def examples(self) -> messages.State:
-        """Add a few invented characters."""
+        """Add characters of a few scripts."""
 
         def add(contents: Contents) -> Contents:
-            drawn = draw_glyphs(EXAMPLES, DRAWINGS, EXAMPLE_SEED).reshape(EXAMPLES * DRAWINGS, 26, 26)
-            labels = [f"glyph {i // DRAWINGS + 1}" for i in range(len(drawn))]
-            return contents.add(self.store.model, list(drawn), labels)
+            return contents.add(self.store.model, EXAMPLES, None)
 
         return await self.change("add examples", add)
 
@@ -77,16 +88,22 @@ class Api:
         return await self.workers.run(imagine, self.store.now.contents, message)
 
     async def vary(self, message: messages.Vary) -> messages.Varied:
-        """One card, varied."""
-        return await self.workers.run(vary, self.store.now.contents, message)
+        """One card or image, varied."""
+        return await self.workers.run(vary, self.store.now.contents, message, self.alone)
 
     async def recognise(self, message: messages.Recognise) -> messages.Reading:
         """What the memory makes of an image."""
         return await self.workers.run(recognise, self.store.now.contents, message.image, self.norms)
 
-    async def change(self, what: str, make: Callable[[Contents], Contents]) -> messages.State:
+    async def change(
+        self, what: str, make: Callable[[Contents], Contents], refused: Sequence[messages.Refused] = ()
+    ) -> messages.State:
         """Change the memory; the answer is what it is then."""
-        return state(self.store.model, await self.workers.run(self.store.change, what, make))
+        return state(self.store.model, await self.workers.run(self.store.change, what, make), refused)
+
+    def remember_alone(self, pixels: str) -> ImageMemory:
+        """A memory of one image; it is kept for a while, since what is found out about an item is kept in it."""
+        return self.store.model.remember(read_pixels(self.store.model, [pixels]))
 
     def close(self) -> None:
         """Let go of threads and file."""
@@ -117,7 +134,7 @@ def add_routes(app: FastAPI, api: Api) -> None:
     app.add_api_route("/api/memory", api.memory, methods=["GET"])
     app.add_api_route("/api/memory/file", api.save_file, methods=["GET"], response_model=None)
     app.add_api_route("/api/memory/file", api.open_file, methods=["POST"])
-    for name in ("remember", "forget", "rename", "undo", "examples", "imagine", "vary", "recognise"):
+    for name in ("remember", "keep", "forget", "rename", "undo", "examples", "imagine", "vary", "recognise"):
         app.add_api_route(f"/api/{name}", getattr(api, name), methods=["POST"])
     app.add_api_route("/", lambda: FileResponse(PAGE / "index.html"), methods=["GET"], response_model=None)
     mimetypes.add_type("text/javascript", ".js")  # a registry may say otherwise, and a browser then refuses

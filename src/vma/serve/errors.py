@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
 from vma.errors import InputError
@@ -38,6 +39,7 @@ def handle_errors(app: FastAPI) -> None:
     app.exception_handler(HTTPException)(on_http_error)
     app.exception_handler(RequestValidationError)(on_invalid)
     app.exception_handler(InputError)(on_mistake)
+    app.exception_handler(ClientDisconnect)(on_leaving)
     app.exception_handler(Exception)(on_failure)
 
 
@@ -64,6 +66,11 @@ async def on_mistake(request: Request, error: InputError) -> JSONResponse:
     """A user's mistake, in the words of whoever found it."""
     status = {UnknownCardError: 404, StaleError: 409}.get(type(error), 422)
     return refuse(status, str(error))
+
+
+async def on_leaving(request: Request, error: ClientDisconnect) -> JSONResponse:
+    """A client that leaves before all of its request has come; nobody hears the answer."""
+    return refuse(400, USUAL[400])
 
 
 async def on_failure(request: Request, error: Exception) -> JSONResponse:

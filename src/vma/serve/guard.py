@@ -6,9 +6,8 @@ import ipaddress
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import ParamSpec, TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import torch
 from starlette.datastructures import Headers, MutableHeaders
@@ -19,6 +18,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from vma.serve.errors import refuse
 
 COOKIE = "vma-token"
+LONGEST = (
+    4096  # characters of a cookie, an address or a token that is looked at: what is longer is none of ours
+)
+FIELDS = 16  # of an address
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -100,14 +103,14 @@ class Guard:
     def let_in(self) -> Response:
         """The page without the token in its address; a cookie brings it from now on."""
         response = RedirectResponse("./", 303)
-        response.set_cookie(COOKIE, self.access.token or "", httponly=True, samesite="strict")
+        response.set_cookie(COOKIE, quote(self.access.token or "", safe=""), httponly=True, samesite="strict")
         return response
 
 
 def host_name(host: str) -> str | None:
     """The name in a Host header, without its port."""
     try:
-        return urlsplit(f"//{host}").hostname
+        return urlsplit(f"//{host}").hostname if len(host) <= LONGEST else None
     except ValueError:
         return None
 
@@ -122,16 +125,23 @@ def token_of(headers: Headers) -> str | None:
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return token
-    try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
+    return cookie_of(headers.get("cookie", ""))
+
+
+def cookie_of(header: str) -> str | None:
+    """The token in a Cookie header, taken apart at its semicolons alone, and not at all if it is long."""
+    if len(header) > LONGEST:
         return None
-    return cookie.value if cookie else None
+    pairs = (pair.strip().partition("=") for pair in header.split(";"))
+    return next((unquote(value) for name, _, value in pairs if name == COOKIE), None)
 
 
 def asked_token(scope: Scope) -> str | None:
     """The token in the address, `?token=`."""
-    return parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=None).get("token", [None])[0]
+    query = scope["query_string"].decode("latin-1")
+    if len(query) > LONGEST or query.count("&") >= FIELDS:
+        return None
+    return dict(parse_qsl(query)).get("token")
 
 
 ITEMS = 1000  # in memory
@@ -141,6 +151,8 @@ LABEL = 40  # characters
 SAMPLES = 64  # imagined at a time
 POINTS = 81  # varied at a time
 BODY = 8 * 2**20  # bytes
+MESSAGE = 2**20  # bytes of a message without pictures
+LARGE = ("/api/remember", "/api/keep", "/api/recognise", "/api/memory/file")  # what takes more than a message
 BODIES = 8 * BODY  # bytes of all bodies at a time
 BODY_SECONDS = 20.0  # that a body may take to arrive
 UNDERWAY = 32  # requests with work to do, running or waiting
@@ -194,45 +206,53 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        limit = self.limit if scope["path"] in LARGE else min(MESSAGE, self.limit)
         announced = Headers(scope=scope).get("content-length", "")
-        if announced.isdecimal() and int(announced) > self.limit:
-            await refuse(413, self.too_large)(scope, receive, send)
+        if announced.isdecimal() and int(announced) > limit:
+            await refuse(413, too_large(limit))(scope, receive, send)
             return
-        body = Body(self, receive)
+        body = Body(self, receive, limit)
         try:
             await self.app(scope, body.next_message, send)
         finally:
             self.held -= body.size
 
-    @property
-    def too_large(self) -> str:
-        """Why a body is refused."""
-        return f"The request is larger than {self.limit / 2**20:g} MB: send less at a time."
+
+def too_large(limit: int) -> str:
+    """Why a body is refused."""
+    return f"The request is larger than {limit / 2**20:g} MB: send less at a time."
 
 
 class Body:
-    """One body on its way in."""
+    """One body on its way in: all of it has to be here `limits.seconds` after the first of it is asked for."""
 
-    def __init__(self, limits: BodyLimit, receive: Receive) -> None:
-        self.limits, self.receive = limits, receive
+    def __init__(self, limits: BodyLimit, receive: Receive, limit: int) -> None:
+        self.limits, self.receive, self.limit = limits, receive, limit
         self.size, self.complete = 0, False
+        self.end: float | None = None
 
     async def next_message(self) -> Message:
         """What `receive` gives, unless it is too much or too late."""
-        seconds = None if self.complete else self.limits.seconds
         try:
-            message = await asyncio.wait_for(self.receive(), seconds)
+            message = await asyncio.wait_for(self.receive(), None if self.complete else self.seconds_left())
         except TimeoutError:
-            raise HTTPException(408, f"The body took longer than {seconds:g} s: send it faster.") from None
+            sentence = f"The body took longer than {self.limits.seconds:g} s: send it faster."
+            raise HTTPException(408, sentence, {"Connection": "close"}) from None
         self.complete = not message.get("more_body", False)
         self.count(len(message.get("body", b"")))
         return message
+
+    def seconds_left(self) -> float:
+        """Until all of it has to be here."""
+        now = asyncio.get_running_loop().time()
+        self.end = self.end or now + self.limits.seconds
+        return max(0.0, self.end - now)
 
     def count(self, size: int) -> None:
         """Add to this body's bytes, and to those of all."""
         self.size += size
         self.limits.held += size
-        if self.size > self.limits.limit:
-            raise HTTPException(413, self.limits.too_large)
+        if self.size > self.limit:
+            raise HTTPException(413, too_large(self.limit))
         if self.limits.held > self.limits.total:
             raise HTTPException(503, BUSY, {"Retry-After": "1"})

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from vma.serve.guard import BODY, IMAGES, ITEMS, LABEL, POINTS, SAMPLES
 
 FIELDS = 16
+PIXELS = 2**16  # letters of an image of the model's size
 UNPRINTABLE = ("Cc", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
@@ -24,6 +25,7 @@ Label = Annotated[
     AfterValidator(printable),
 ]
 CardId = Annotated[str, StringConstraints(max_length=32)]
+Pixels = Annotated[str, StringConstraints(max_length=PIXELS)]
 Png = Annotated[str, StringConstraints(max_length=BODY)]
 Seed = Annotated[int, Field(ge=0, lt=2**53)]
 Coordinate = Annotated[float, Field(ge=-6, le=6, allow_inf_nan=False)]
@@ -48,9 +50,17 @@ class Question(Message):
 
 
 class Remember(Question):
-    """Put images into memory under one name."""
+    """Put images into memory under one name; with `skip`, those that cannot be read are left out."""
 
     images: list[Png] = Field(min_length=1, max_length=IMAGES)
+    label: Label
+    skip: bool = False
+
+
+class Keep(Question):
+    """Put images of the model's own size into memory as they are, such as imagined ones."""
+
+    pixels: list[Pixels] = Field(min_length=1, max_length=IMAGES)
     label: Label
 
 
@@ -84,13 +94,21 @@ class Imagine(Question):
 
 
 class Vary(Question):
-    """One card at points of a plane in z; seed 0 is the plane in which it changes most."""
+    """A card, or an image's `pixels`, at points of a plane in z; seed 0 is the plane in which it changes most."""
 
-    card: CardId
+    card: CardId | None = None
+    pixels: Pixels | None = None
     points: list[Annotated[list[Coordinate], Field(min_length=2, max_length=2)]] = Field(
         min_length=1, max_length=POINTS
     )
     seed: Seed = 0
+
+    @model_validator(mode="after")
+    def varies_one_thing(self) -> "Vary":
+        """Refuse a card and pixels, and neither."""
+        if (self.card is None) == (self.pixels is None):
+            raise ValueError("give either a card or pixels")
+        return self
 
 
 class Recognise(Question):
@@ -107,14 +125,22 @@ class Card(Message):
     pixels: str
 
 
+class Refused(Message):
+    """An image that was left out, by its place among those that were sent, and why."""
+
+    image: int
+    error: str
+
+
 class State(Message):
-    """The memory as it is now; `undo` says what can be taken back."""
+    """The memory as it is now; `undo` says what can be taken back, `refused` what could not be remembered."""
 
     version: int
     model: str
     size: tuple[int, int]
     undo: str | None
     cards: list[Card]
+    refused: list[Refused] = []
 
 
 class ImaginedImage(Message):

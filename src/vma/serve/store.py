@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 
 from vma.errors import InputError
 from vma.fewshot import ImageMemory, TrainedModel
+from vma.fewshot.images import ink_for
 from vma.files import write_atomically
 from vma.serve.errors import StaleError, UnknownCardError
 from vma.serve.guard import ITEMS, LABEL
@@ -39,7 +40,7 @@ class Contents:
         return Contents(new_ids(len(images or ())), images)
 
     def known(self) -> ImageMemory:
-        """What is remembered, where something has to be."""
+        """What is remembered; an empty memory is refused."""
         if self.images is None:
             raise InputError("The memory is empty: remember a drawing first.")
         return self.images
@@ -53,10 +54,11 @@ class Contents:
 
     def add(self, model: TrainedModel, images: Any, labels: Any) -> "Contents":
         """With `images` at the end."""
-        if len(self.ids) + len(images) > ITEMS:
+        ink = ink_for(model.model, images, None)
+        if len(self.ids) + len(ink.images) > ITEMS:
             raise InputError(f"The memory holds {ITEMS} cards at most: delete some first.")
-        grown = model.remember(images, labels) if self.images is None else self.images.add(images, labels)
-        return Contents(self.ids + new_ids(len(images)), grown)
+        grown = model.remember(ink, labels) if self.images is None else self.images.add(ink, labels)
+        return Contents(self.ids + new_ids(len(ink.images)), grown)
 
     def forget(self, cards: Sequence[str]) -> "Contents":
         """Without these cards."""
@@ -78,7 +80,7 @@ def new_ids(count: int) -> tuple[str, ...]:
 
 def read_contents(model: TrainedModel, path: Path) -> Contents:
     """The memory in a file, with names as they may be; keys are computed anew, so that none is taken on trust."""
-    found = model.open_memory(path)
+    found = model.small_memory(path, None)
     if len(found) > ITEMS:
         raise InputError(f"{path} remembers {len(found)} images, and this page takes {ITEMS} at most.")
     labels = tuple(clean(label) for label in found.labels)
@@ -167,7 +169,7 @@ class Store:
     def write(self, contents: Contents) -> None:
         """Keep `contents` in the file; an empty memory has none."""
         if contents.images is not None:
-            write_atomically(self.path, contents.images.to_bytes())
+            write_atomically(self.path, contents.images.to_bytes(), private=True)
             return
         try:
             self.path.unlink(missing_ok=True)

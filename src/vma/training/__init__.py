@@ -1,1 +1,1 @@
-"""Training: presets for every experiment, runs that survive anything."""
+"""Training: the loop and its phases, optimisers and metrics; runs that survive interruptions."""

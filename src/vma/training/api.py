@@ -10,11 +10,12 @@ import msgspec
 import numpy as np
 
 from vma.data import Dataset, dataset_of
-from vma.errors import InputError, unknown_name
+from vma.errors import InputError, Interrupted, unknown_name
 from vma.runs.checkpoint import Progress, is_at_its_end, read_progress
 from vma.runs.folder import Run, default_root, settings_from
 from vma.runs.presets import FAST_SLEEP, FAST_WARPS, PRESETS
 from vma.runs.settings import NEVER, SleepSettings, TrainSettings
+from vma.training.ending import Ending
 from vma.training.loop import train_run
 from vma.warps import WarpSettings
 
@@ -136,10 +137,10 @@ def sleep(
     return ended(done, run)
 
 
-def ended(done: bool, run: Run) -> Run:
+def ended(ending: Ending, run: Run) -> Run:
     """The run, which came to its end; one that was interrupted has been saved, and the interruption goes on."""
-    if not done:
-        raise KeyboardInterrupt
+    if not ending:
+        raise Interrupted(ending.signal)
     return run
 
 
@@ -220,6 +221,7 @@ def with_sleep(
 def awake_progress(run: Run) -> Progress:
     """Where the run was awake last."""
     run.settings()
-    if not run.checkpoint_file.exists():
+    progress = read_progress(run.checkpoint_file) if run.checkpoint_file.exists() else Progress()
+    if progress.update == 0:
         raise InputError(f"The run {run.folder} has no checkpoint yet: train it first.")
-    return read_progress(run.checkpoint_file)
+    return progress

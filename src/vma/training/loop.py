@@ -2,13 +2,9 @@
 
 import importlib
 import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 
 import torch
 
@@ -21,12 +17,23 @@ from vma.files import write_atomically
 from vma.generative_model import GenerativeModel
 from vma.memory import Memory
 from vma.model import addressed
-from vma.runs.checkpoint import Progress, describe, is_at_its_end, load_checkpoint, save_checkpoint
+from vma.runs.belonging import file_to_resume
+from vma.runs.checkpoint import (
+    Progress,
+    describe,
+    header_of,
+    is_at_its_end,
+    load_checkpoint,
+    save_checkpoint,
+    share_of_time,
+)
 from vma.runs.folder import Run
 from vma.runs.processes import Processes, keep_memory, processes
 from vma.runs.settings import TrainSettings
 from vma.storage import save_model
+from vma.training.ending import Ending, interruptions
 from vma.training.episodes import RunEpisodes, for_model, generator, open_episodes
+from vma.training.output import output_without_reader
 from vma.training.phases import Asleep, Awake, NotFinite, Phase
 from vma.training.view import SilentView, View, make_view, say_once
 
@@ -43,10 +50,10 @@ def train_run(
     resume: bool = False,
     sleep_anew: bool = False,
     quiet: bool = False,
-) -> bool:
+) -> Ending:
     """Train as `settings` say, into the folder of `run`; with `resume`, go on from its checkpoint.
 
-    Returns whether the run came to its end; False if it was interrupted, and saved.
+    Returns how it ended, which is true if the run came to its end; otherwise it was interrupted, and saved.
 
     Args:
         settings: The run's settings.
@@ -74,7 +81,7 @@ def train_run(
         settings = replace(settings, model=model)
         if not here.is_first:
             return Trainer(settings, run, episodes, here, SilentView()).fit(resume, sleep_anew)
-        with run.lock():
+        with run.lock(), output_without_reader():
             if not resume:
                 run.create(settings, content)
             with make_view(settings, run, quiet) as view:
@@ -94,11 +101,16 @@ class Trainer:
         self.asleep_since: int | None = None
         self.awake_share = 1.0 - settings.sleep.share
         self.factor, self.pace = 1.0, Pace()
+        self.identity = ""
 
-    def fit(self, resume: bool, sleep_anew: bool = False) -> bool:
-        """Update until updates or minutes are used up, or somebody interrupts; whether it came to its end."""
+    def fit(self, resume: bool, sleep_anew: bool = False) -> Ending:
+        """Update until updates or minutes are used up, or somebody interrupts; how it ended."""
+        if self.here.is_first:
+            self.identity = self.run.identity()
         if resume:
             self.restore(sleep_anew)
+        elif self.here.is_first:
+            self.save_progress()  # so that a run without a checkpoint is one that has lost it
         self.phase.share()
         started = time.monotonic() - self.seconds
         checkpoint, picture = Due(self.settings.checkpoint_minutes), Due(self.settings.picture_minutes)
@@ -114,28 +126,31 @@ class Trainer:
                 if picture.now():
                     self.draw()
             self.save()
-            ended = self.finished()
-            self.view.ended(self.update, interrupted=not ended)
+            ending = Ending() if self.finished() else Ending(interrupted[0] if interrupted else signal.SIGINT)
+            self.view.ended(self.update, interrupted=not ending)
         self.draw()
-        return ended
+        return ending
 
     def restore(self, sleep_anew: bool = False) -> None:
         """Take up where the checkpoint left off, or start anew where none had been written."""
-        if self.run.sleep_file.exists() and not sleep_anew:
+        file = file_to_resume(self.run, sleep_anew)
+        if file == self.run.sleep_file:
             self.phase = Asleep(self.phase.model, self.settings, self.episodes, self.here)
-            self.load(self.run.sleep_file)
-        elif self.run.checkpoint_file.exists():
-            self.load(self.run.checkpoint_file)
+        if file is not None:
+            self.load(file)
         if self.here.largest(float(self.update)) != self.update:
             raise InputError(
                 f"Process {self.here.rank} does not see the checkpoint {self.run.checkpoint_file} that another one "
                 "resumes from: put the run on a folder that all machines share."
             )
         if self.here.is_first:
-            self.run.keep_settings(self.settings)  # only now: a refused run is left as it was
-            self.run.keep_metrics_until(self.update)
             if sleep_anew:
+                self.save_model()  # of the part awake: no other is left that the next sleep could be lost with
                 self.run.sleep_file.unlink(missing_ok=True)
+            self.run.keep_settings(self.settings)  # only now: a refused run is left as it was
+            complaint = self.run.keep_metrics_until(self.update)
+            if complaint and not isinstance(self.view, SilentView):
+                say_once(complaint)
 
     def load(self, path: Path) -> None:
         """Read a checkpoint of the phase that the run is in."""
@@ -152,11 +167,11 @@ class Trainer:
 
     def progress(self) -> float:
         """Share of the run that is done, by updates or by time, whichever is further."""
-        by_time = self.seconds / (60 * self.settings.minutes) if self.settings.minutes else 0.0
+        by_time = share_of_time(self.update, self.seconds, self.settings)
         return max(self.update / self.settings.updates, by_time)
 
     def is_tired(self) -> bool:
-        """Whether the share of the run is over that is spent awake."""
+        """Whether the part of the run that is spent awake is over."""
         return self.asleep_since is None and self.progress() >= self.awake_share - ROUNDING
 
     def fall_asleep(self) -> None:
@@ -164,6 +179,8 @@ class Trainer:
         self.save()
         self.asleep_since, self.awake_share = self.update, self.progress()
         self.phase = Asleep(self.phase.average.model, self.settings, self.episodes, self.here)
+        if self.here.is_first:
+            self.save_progress()
         self.phase.share()
 
     def done(self) -> float:
@@ -212,16 +229,32 @@ class Trainer:
         return self.run.checkpoint_file if self.asleep_since is None else self.run.sleep_file
 
     def save(self) -> None:
-        """Write the checkpoint, and the model; one that is asleep is not for use until it has slept enough."""
+        """Write the checkpoint, and then the model; one that is asleep is not for use until it has slept enough.
+
+        A kill between the two leaves the model of the checkpoint before, which says so itself (`state`).
+        """
         for_use = (
             self.finished() or self.asleep_since is None
         )  # all processes are asked, and the first one writes
-        if not self.here.is_first:
-            return
-        progress, phase = Progress(self.update, self.seconds, self.asleep_since, self.awake_share), self.phase
-        if for_use:  # first: a sleep that the checkpoint calls complete has its model in place
-            save_model(phase.average.model, self.run.model_file)
-        save_checkpoint(self.checkpoint_file, progress, phase.models(), phase.optimisers, phase.window.sums)
+        if self.here.is_first:
+            self.save_progress()
+            if for_use:
+                self.save_model()
+
+    def state(self) -> Progress:
+        """Where the run stands, as checkpoint and model say it."""
+        return Progress(self.update, self.seconds, self.asleep_since, self.awake_share, self.identity)
+
+    def save_progress(self) -> None:
+        """Write the checkpoint."""
+        phase = self.phase
+        save_checkpoint(
+            self.checkpoint_file, self.state(), phase.models(), phase.optimisers, phase.window.sums
+        )
+
+    def save_model(self) -> None:
+        """Write the model."""
+        save_model(self.phase.average.model, self.run.model_file, notes=header_of(self.state()))
 
     def draw(self) -> None:
         """Write pictures: learning curves, and samples beside the memory they were drawn from."""
@@ -304,29 +337,3 @@ def check_precision(settings: TrainSettings, here: Processes) -> None:
         raise InputError(
             "precision='bfloat16' needs a GPU: on a CPU it is several times slower than float32."
         )
-
-
-@contextmanager
-def interruptions() -> Iterator[list[int]]:
-    """A list that is filled by Ctrl-C or a termination signal; a second one ends the process as usual."""
-    caught: list[int] = []
-    if threading.current_thread() is not threading.main_thread():  # only the main thread is told of signals
-        yield caught
-        return
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        caught.append(number)
-        restore()
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    try:
-        for number in before:
-            signal.signal(number, remember)
-        yield caught
-    finally:
-        restore()

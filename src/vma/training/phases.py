@@ -148,7 +148,7 @@ class Objective(nn.Module):
     def forward(
         self, x: Tensor, memory: AnyMemory, source: torch.Generator, dreams: bool, blind: float
     ) -> tuple[Estimate, DreamRecognition | None]:
-        """The bound at one episode, and how well q(a|x) knows dreams again, if they are asked for."""
+        """The bound at one episode, and how well q(a|x) recognises dreams, if they are asked for."""
         settings = self.settings
         seen = look(settings.warps, source) if settings.warp_awake else None
         estimate = self.model(
@@ -205,7 +205,7 @@ class DreamRecogniser(nn.Module):
         self.model = model
 
     def forward(self, dreams: Dreams, seen: Look | None) -> DreamRecognition:
-        """How well q(a|x) knows the dreams again."""
+        """How well q(a|x) recognises the dreams."""
         return recognise_dreams(self.model, dreams, seen)
 
 
@@ -231,7 +231,7 @@ def means_of_terms(estimate: Estimate) -> dict[str, float]:
 
 
 def dreams_as_set(model: VMA, memory: AnyMemory, settings: TrainSettings, source: torch.Generator) -> Dreams:
-    """The dreams of one update, as many and of the kind that the settings ask for."""
+    """The dreams of one update, in the number and of the kind that the settings ask for."""
     return dream(model, memory, settings.sleep.dreams, binary=settings.sleep.binary, generator=source)
 
 

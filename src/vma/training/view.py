@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from vma.errors import InputError, missing_extra
+from vma.runs.checkpoint import share_of_time
 from vma.runs.folder import Run
 from vma.runs.settings import TrainSettings
 from vma.training.metrics import AWAKE
@@ -53,12 +54,14 @@ def seconds_left(settings: TrainSettings, row: dict[str, Any]) -> float:
     rate = row["updates_per_second"]
     by_updates = (settings.updates - row["update"]) / rate if rate else float("inf")
     by_time = 60 * settings.minutes - row["seconds"] if settings.minutes else float("inf")
+    if rate and row["update"] < settings.least_updates:
+        by_time = max(by_time, (settings.least_updates - row["update"]) / rate)
     return max(0.0, min(by_updates, by_time))
 
 
 def share_done(settings: TrainSettings, row: dict[str, Any]) -> float:
     """Share of the run that is done."""
-    by_time = row["seconds"] / (60 * settings.minutes) if settings.minutes else 0.0
+    by_time = share_of_time(row["update"], row["seconds"], settings)
     return min(1.0, max(row["update"] / settings.updates, by_time))
 
 

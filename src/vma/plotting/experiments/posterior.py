@@ -1,4 +1,4 @@
-"""Figure 3 and the supplement: q(a|x) as a histogram with its top items, for targets found, mistaken, absent."""
+"""Figure 3 and the supplement: q(a|x) as a histogram with its top items, for targets found, mistaken or absent."""
 
 from typing import Any
 

@@ -34,7 +34,7 @@ def label(axes: Axes, title: str, x: str, y: str = "") -> None:
 
 
 def by_updates(axes: Axes, title: str) -> None:
-    """The same with updates below, in thousands where they are many."""
+    """The same with updates along the horizontal axis, in thousands where there are many."""
     label(axes, title, "updates", "nats")
     axes.locator_params(axis="x", nbins=7)
     if axes.get_xlim()[1] >= 5000:
@@ -77,7 +77,7 @@ def of_maps(model: Mapping[str, Any]) -> str:
 
 
 def sign(figure: Figure, answers: Answers) -> Figure:
-    """The figure with what was trained for how long at its foot, in as many lines as it takes."""
+    """Write at the foot of the figure what was trained and for how long, in as many lines as it takes."""
     width = round(figure.get_figwidth() * CHARACTERS_PER_INCH)
     lines = wrap("   ".join(circumstances(answers)), width, break_long_words=False)
     figure.text(0.006, 0.012, "\n".join(lines), fontsize=6.5, color=GREY, va="bottom")

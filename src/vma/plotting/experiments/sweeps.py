@@ -53,7 +53,7 @@ def classes_figure(answers: Answers) -> Figure:
 
 
 def of_classes(axes: Axes, classes: list[int]) -> None:
-    """The axis of classes, each a step to the right of its half."""
+    """The axis of classes, on which twice as many are always one step to the right."""
     axes.set_xscale("log", base=2)
     axes.set_xticks(classes, [str(each) for each in classes])
     axes.minorticks_off()
@@ -74,7 +74,7 @@ def draw_sweep(axes: Axes, answer: Answer, colour: str, shift: float) -> None:
 
 
 def draw_rise(axes: Axes, answer: Answer, colour: str, shift: float) -> None:
-    """How far the NLL is above that at the fewest classes, and log C."""
+    """How far the NLL is above the one at the fewest classes, beside log C."""
     points = answer["results"]["points"]
     series(
         axes, [shift * point["classes"] for point in points], [point["rise"] for point in points], colour, ""
@@ -103,7 +103,7 @@ def draw_own_class(axes: Axes, answer: Answer, colour: str, shift: float) -> Non
 
 
 def draw_vae(axes: Axes, answers: Answers) -> None:
-    """The VAE, which has no memory to grow, as a level line."""
+    """The VAE, which has no memory that could grow, as a horizontal line."""
     if "vae" in answers:
         level = answers["vae"]["results"]["points"][0]["nll"]["value"]
         name = f"{MODELS['vae']}, {after(answers['vae'])}"

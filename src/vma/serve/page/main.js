@@ -1,28 +1,32 @@
 /** The page: one memory, one selection, one drawing; every panel shows them. */
 
-import { get, post, send } from "./api.js";
+import * as api from "./api.js";
+import { Chips } from "./chips.js";
+import { listenForFiles } from "./files.js";
 import { Imaginer } from "./imagine.js";
 import { MemoryView } from "./memory.js";
 import { note } from "./note.js";
 import { Pad } from "./pad.js";
-import { readImage, setSize } from "./pixels.js";
+import { download, setSize } from "./pixels.js";
 import { Recogniser } from "./recognise.js";
+import { listenForTasks, steps, turnTo, welcome } from "./tasks.js";
 import { Varier } from "./vary.js";
 import { freshName, number } from "./words.js";
 
 const element = (id) => document.getElementById(id);
 const fail = (error) => note(error.message);
-let version = -1, suggested = null;
+let version = -1, followed = "";
 
 const pad = new Pad(element("pad"), () => {
   element("invite").hidden = !pad.empty;
   for (const id of ["keep", "clear", "undo-stroke"]) element(id).disabled = pad.empty;
   recogniser.refresh();
 });
+const chips = new Chips();
 const view = new MemoryView(element("groups"), { selected, forget, rename });
-const recogniser = new Recogniser(pad, view, fail, suggest);
-const imaginer = new Imaginer(view, fail);
-const varier = new Varier(fail);
+const recogniser = new Recogniser(pad, view, (answer) => chips.show(answer, fresh()));
+const imaginer = new Imaginer(view, fail, { keep: keepTile, vary: varyTile });
+const varier = new Varier(fail, keepTile);
 
 // The memory
 
@@ -41,39 +45,59 @@ function show(state) {
   else recogniser.refresh();
 }
 
-/** Change the memory by `request`, show what it is now, and say `sentence`. */
-async function change(request, sentence = "") {
+/** Change the memory by `request`, show what it is now, and say `sentence`; what it is, or null where it failed. */
+async function change(request, sentence = "", undoable = true) {
   try {
-    show(await request);
-    if (sentence) note(sentence);
-    return true;
+    const state = await request;
+    show(state);
+    if (sentence) note(sentence, undoable ? undo : null);
+    return state;
   } catch (error) {
     fail(error);
-    if (error.status === 404 || error.status === 409) await look();
-    return false;
+    if (error.stale) await look();
+    return null;
   }
 }
 
 /** Show the memory anew if it has changed without this page: in another window, or with another server. */
 async function look() {
-  const state = await get("memory").catch(() => null);
+  const state = await api.memory().catch(() => null);
   if (state !== null && state.version !== version) show(state);
 }
 
-async function remember(images, label) {
-  const name = label.trim() || suggested || freshName(new Set(view.cards.map((card) => card.label)));
-  return change(post("remember", { images, label: name }), `Remembered as ${name}.`);
-}
+const fresh = () => freshName(new Set(view.cards.map((card) => card.label)));
 
 function forget() {
   const cards = view.chosen();
   if (!cards.length) return;
   const inBar = document.activeElement === element("forget");
-  change(post("forget", { ids: cards.map((card) => card.id) }), `Deleted ${number(cards.length, "card")}.`)
+  change(api.forget(cards.map((card) => card.id)), `Deleted ${number(cards.length, "card")}.`)
     .then(() => inBar && element("undo").focus());
 }
 
-const undo = () => change(post("undo", { version }), "Taken back.");
+async function save() {
+  try {
+    download(await api.saveFile(), "memory.safetensors");
+  } catch (error) {
+    fail(error);
+  }
+}
+
+const undo = () => change(api.undo(version), "Taken back.", false);
+
+const loadExamples = () => change(api.examples(), "Characters of five scripts, three drawings each.");
+
+// Images that nobody has drawn
+
+function keepTile({ pixels, label }) {
+  change(api.keep([pixels], label), `Kept as ${label}.`);
+}
+
+function varyTile({ pixels, label }) {
+  element("vary-scope").textContent = `an imagined ${label}`;
+  varier.show({ pixels, label });
+  turnTo("vary");
+}
 
 // The selection
 
@@ -84,13 +108,17 @@ function selected({ card, label }) {
   element("what").textContent = one ? `One card of ${name}` : some ? `All of ${name}, ${number(cards.length, "card")}`
     : `Whole memory: ${number(cards.length, "card")}, ${number(classes, "name")}`;
   element("imagine-scope").textContent = one ? `one card of ${name}` : some ? name : "the whole memory";
-  element("vary-scope").textContent = cards.length ? `${one ? "this" : "one"} ${name}` : "one card";
   for (const id of ["rename", "whole"]) element(id).hidden = !one && !some;
   element("forget").hidden = cards.length === 0;
   element("forget").textContent = one || some ? "Delete" : "Delete all";
   edit(false);
-  varier.show(cards[0]?.id ?? null);
-  if (version >= 0) imaginer.refresh();
+  if (version < 0) return;
+  imaginer.follow();
+  const subject = cards.length ? { card: cards[0].id, label: name } : null;
+  if (followed === JSON.stringify(subject)) return; // what is being varied stays, if the memory has only grown
+  followed = JSON.stringify(subject);
+  element("vary-scope").textContent = cards.length ? `${one ? "this" : "one"} ${name}` : "one card";
+  varier.show(subject);
 }
 
 function edit(on) {
@@ -111,65 +139,24 @@ async function saveName(event) {
   event.preventDefault();
   const ids = view.chosen().map((card) => card.id), label = element("new-name").value.trim();
   const together = view.selection.label !== undefined;
-  if (!(await change(post("rename", { ids, label }), `Renamed to ${label}.`))) return;
+  if (!(await change(api.rename(ids, label), `Renamed to ${label}.`))) return;
   if (together) view.choose({ label: view.cards.find((card) => card.id === ids[0]).label });
   view.elements.get(ids[0])?.focus();
 }
 
 // The drawing
 
-function suggest(answer) {
-  suggested = answer && !answer.novel ? answer.classes[0].label : null;
-  element("name").placeholder = suggested ? `${suggested}?` : "Name";
-}
-
 async function keep(event) {
   event.preventDefault();
   if (pad.empty) return;
-  if (await remember([pad.image()], element("name").value)) {
+  const given = element("name").value.trim(), label = given || fresh();
+  const sentence = given ? `Remembered as ${label}.` : `Remembered as ${label}, a new name.`;
+  if (await change(api.remember([pad.image()], label), sentence)) {
     pad.clear();
     element("name").value = "";
-    element("pad").focus();
+    chips.mark();
+    element("pad").focus({ preventScroll: true });
   }
-}
-
-// Files
-
-async function takeFiles(files) {
-  const [memories, images] = [[], []];
-  for (const file of files) (file.name.endsWith(".safetensors") ? memories : images).push(file);
-  if (memories.length) await change(send("memory/file", memories[0]), `Opened ${memories[0].name}.`);
-  const named = element("name").value;
-  for (const file of images) {
-    try {
-      await remember([await readImage(file)], named || file.name.replace(/\.[^.]*$/, "").slice(0, 40));
-    } catch {
-      note(`${file.name} is not an image that this browser can read.`);
-    }
-  }
-}
-
-function listenForFiles() {
-  for (const [button, input] of [["choose-images", "images"], ["open", "memory-file"]]) {
-    element(button).addEventListener("click", () => element(input).click());
-    element(input).addEventListener("change", async () => {
-      await takeFiles([...element(input).files]);
-      element(input).value = "";
-    });
-  }
-  const holdsFiles = (event) => event.dataTransfer?.types.includes("Files");
-  addEventListener("dragover", (event) => {
-    if (!holdsFiles(event)) return;
-    event.preventDefault();
-    element("drop").hidden = false;
-  });
-  addEventListener("dragleave", (event) => { if (!event.relatedTarget) element("drop").hidden = true; });
-  addEventListener("drop", (event) => {
-    element("drop").hidden = true;
-    if (!holdsFiles(event)) return;
-    event.preventDefault();
-    takeFiles([...event.dataTransfer.files]);
-  });
 }
 
 // Everything together
@@ -179,10 +166,16 @@ function listen() {
   click("undo-stroke", () => pad.undo());
   click("clear", () => pad.clear());
   click("undo", undo);
+  click("save", save);
   click("forget", forget);
   click("rename", rename);
   click("whole", () => view.choose({}));
-  for (const id of ["examples", "start"]) click(id, () => change(post("examples"), "Invented characters, three drawings each."));
+  for (const id of ["examples", "start"]) click(id, loadExamples);
+  click("steps-examples", () => {
+    steps(false);
+    turnTo("memory");
+    loadExamples();
+  });
   element("pen").addEventListener("input", () => { pad.width = Number(element("pen").value); });
   element("remember").addEventListener("submit", keep);
   element("selection").addEventListener("submit", saveName);
@@ -198,5 +191,10 @@ function listen() {
 
 listen();
 addEventListener("focus", look);
-listenForFiles();
-change(get("memory"));
+listenForTasks();
+listenForFiles({
+  open: (file) => change(api.openFile(file), `Opened ${file.name}.`),
+  remember: async (images, label) => (await change(api.remember(images, label)))?.refused.map((each) => each.image) ?? null,
+  say: (sentence, undoable) => note(sentence, undoable ? undo : null),
+});
+change(api.memory()).then(welcome);

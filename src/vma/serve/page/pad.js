@@ -129,14 +129,18 @@ export class Pad {
   }
 
   trace(context, width, height, colour) {
-    Object.assign(context, { lineCap: "round", lineJoin: "round", strokeStyle: colour });
+    Object.assign(context, { lineCap: "round", lineJoin: "round", strokeStyle: colour, fillStyle: colour });
     for (const stroke of this.strokes) {
+      const points = stroke.points.map(([x, y]) => [x * width, y * height]);
       context.lineWidth = (stroke.width * width) / getSize()[1];
       context.beginPath();
-      const [first, ...rest] = stroke.points;
-      context.moveTo(first[0] * width, first[1] * height);
-      for (const [x, y] of rest.length ? rest : [first]) context.lineTo(x * width, y * height);
-      context.stroke();
+      if (points.every(([x, y]) => x === points[0][0] && y === points[0][1])) {
+        context.arc(...points[0], context.lineWidth / 2, 0, 2 * Math.PI); // a line of no length is no ink everywhere
+        context.fill();
+      } else {
+        for (const point of points) context.lineTo(...point);
+        context.stroke();
+      }
     }
   }
 

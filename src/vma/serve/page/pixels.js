@@ -20,14 +20,41 @@ export function paint(canvas, pixels) {
   return canvas;
 }
 
+const FINENESS = 8; // pixels of a smooth canvas for each of the model's
+const STEEPNESS = 5; // of the edge of black on white, once it is smooth
+
+/** The same without steps: shades of ink flow into each other, and black and white keep a sharp, round edge. */
+export function paintSmooth(canvas, pixels) {
+  const small = paint(document.createElement("canvas"), pixels);
+  const [width, height] = [small.width * FINENESS, small.height * FINENESS];
+  Object.assign(canvas, { width, height });
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  context.imageSmoothingQuality = "high";
+  context.drawImage(small, 0, 0, width, height);
+  if (isCrisp(pixels)) sharpen(context, width, height);
+  return canvas;
+}
+
+function isCrisp(pixels) {
+  const ink = atob(pixels);
+  for (let i = 0; i < ink.length; i += 1) if (ink.charCodeAt(i) % 255) return false;
+  return true;
+}
+
+function sharpen(context, width, height) {
+  const image = context.getImageData(0, 0, width, height);
+  for (let i = 3; i < image.data.length; i += 4) image.data[i] = STEEPNESS * (image.data[i] - 127.5) + 127.5;
+  context.putImageData(image, 0, 0);
+}
+
 export function picture(pixels, label = "") {
   const canvas = document.createElement("canvas");
-  canvas.className = "pixels";
+  canvas.className = "ink";
   if (label) {
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", label);
   }
-  return paint(canvas, pixels);
+  return paintSmooth(canvas, pixels);
 }
 
 /** All `canvases` in rows of `columns` on white paper, as a PNG file. */
@@ -40,7 +67,6 @@ export function sheet(canvases, columns, scale = 8, gap = 16) {
   const context = page.getContext("2d");
   context.fillStyle = "white";
   context.fillRect(0, 0, page.width, page.height);
-  context.imageSmoothingEnabled = false;
   canvases.forEach((canvas, i) => {
     const x = gap + (i % columns) * (width + gap), y = gap + Math.floor(i / columns) * (height + gap);
     context.drawImage(canvas, x, y, width, height);
@@ -50,9 +76,10 @@ export function sheet(canvases, columns, scale = 8, gap = 16) {
 
 const LARGEST = 1024;
 
-/** A file that the browser can show, as base64 PNG of at most 1024 pixels a side. */
-export async function readImage(file) {
-  const bitmap = await createImageBitmap(file);
+export const decode = (file) => createImageBitmap(file);
+
+/** What the browser has read, as base64 PNG of at most 1024 pixels a side. */
+export function readImage(bitmap) {
   const shrink = Math.min(1, LARGEST / Math.max(bitmap.width, bitmap.height));
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(1, Math.round(bitmap.width * shrink));

@@ -1,6 +1,7 @@
 /** What the memory makes of the drawing: p(a|x) on the cards, the class, the score, the reconstruction. */
 
-import { newest, post } from "./api.js";
+import * as api from "./api.js";
+import { newest } from "./newest.js";
 import { paint } from "./pixels.js";
 import { nats, percent } from "./words.js";
 
@@ -10,13 +11,13 @@ const PATIENCE = 1500; // milliseconds until a pending answer is asked for again
 const element = (id) => document.getElementById(id);
 
 export class Recogniser {
-  /** `view` is the memory; `fail` is told what went wrong; `answered` gets every answer, or null. */
-  constructor(pad, view, fail, answered) {
+  /** `view` is the memory; `answered` gets every answer, or null. */
+  constructor(pad, view, answered) {
     this.pad = pad;
     this.view = view;
     this.answered = answered;
-    const ask = () => (pad.empty ? null : post("recognise", { image: pad.image() }));
-    this.ask = newest(ask, (answer) => answer && this.show(answer), fail, PAUSE);
+    const ask = () => (pad.empty ? null : api.recognise(pad.image()));
+    this.ask = newest(ask, (answer) => answer && this.show(answer), (error) => this.fail(error), PAUSE);
   }
 
   /** Ask again: the drawing or the memory has changed. */
@@ -28,21 +29,38 @@ export class Recogniser {
   }
 
   rest() {
-    const nothing = "The memory is empty: remember a drawing, or load a few examples.";
-    const waiting = "Draw something that is in the memory, or something like it: the answer appears here.";
+    const drawn = this.pad.empty ? "" : "The memory is empty: give it a name, and it is remembered.";
+    const nothing = "The memory is empty: remember a drawing, or load the examples.";
+    const waiting = "Here you see which cards your drawing is like, and how the model rebuilds it from one.";
+    this.say(drawn || (this.view.cards.length ? "Draw, and it is recognised." : "Draw any character."));
+    this.hide(this.view.cards.length ? waiting : nothing);
+  }
+
+  /** While somebody draws nothing is an error: the sentence stands where the answer would. */
+  fail(error) {
+    this.say(error.message);
+    this.hide("");
+  }
+
+  hide(sentence) {
     element("answer").hidden = true;
     element("no-reading").hidden = false;
-    element("no-reading").textContent = this.view.cards.length ? waiting : nothing;
+    element("no-reading").textContent = sentence;
     this.view.bars(null);
     this.answered(null);
   }
 
+  /** Under the pad: a quiet sentence, or the class with what is known of it. */
+  say(sentence, strong = "", state = "") {
+    if (element("class").textContent !== strong) element("class").textContent = strong;
+    element("probability").textContent = sentence;
+    element("verdict").dataset.state = state;
+  }
+
   show(answer) {
-    const [best] = answer.classes;
     element("no-reading").hidden = true;
     element("answer").hidden = false;
-    element("class").textContent = best.label;
-    element("probability").textContent = percent(best.probability);
+    this.say(...headline(answer));
     element("classes").replaceChildren(...answer.classes.slice(0, CLASSES).map(classRow));
     this.view.bars(new Map(answer.cards.map((card) => [card.id, card.probability])));
     paint(element("target"), answer.target);
@@ -54,6 +72,13 @@ export class Recogniser {
     clearTimeout(this.later);
     if (answer.pending) this.later = setTimeout(() => this.refresh(), PATIENCE);
   }
+}
+
+function headline({ novel, pending, classes }) {
+  const [{ label, probability }] = classes;
+  if (novel) return [`closest to ${label}`, "New", "new"];
+  if (novel === null && !pending) return ["is the closest: four or more cards tell what is new", label, "known"];
+  return [percent(probability), label, "known"];
 }
 
 function classRow({ label, probability }) {

@@ -1,49 +1,66 @@
-/** z around one card: a map of two directions, a point on it, and the image at that point. */
+/** z around one image: a map of two directions, a point on it, and the image at that point. */
 
-import { newest, post } from "./api.js";
-import { paint, picture } from "./pixels.js";
+import * as api from "./api.js";
+import { newest } from "./newest.js";
+import { paintSmooth, picture } from "./pixels.js";
 
 const REACH = 2.5; // standard deviations from the middle to the edge
 const SIDE = 5; // images along a side of the map
-const STEP = 0.25;
-const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const BUTTONS = ["centre", "directions", "main-directions", "across", "down"];
 const element = (id) => document.getElementById(id);
 
 export class Varier {
-  constructor(fail) {
-    this.card = undefined;
+  /** `keep` gets an image as { pixels, label }. */
+  constructor(fail, keep) {
+    this.subject = null; // { card, label } or { pixels, label }
     this.seed = 0;
     this.at = [0, 0];
     this.plane = element("plane");
-    const ask = (points) => post("vary", { card: this.card, seed: this.seed, points });
+    const ask = (points) => {
+      const { card, pixels } = this.subject;
+      return api.vary({ ...(card ? { card } : { pixels }), seed: this.seed, points });
+    };
     this.askMap = newest(ask, ({ images }) => this.showMap(images), fail);
-    this.askPoint = newest(ask, ({ images }) => paint(element("varied"), images[0]), fail);
+    this.askPoint = newest(ask, ({ images }) => this.showPoint(images[0]), fail);
     this.plane.addEventListener("pointerdown", (event) => this.grab(event));
     this.plane.addEventListener("pointermove", (event) => this.drag(event));
-    this.plane.addEventListener("keydown", (event) => this.key(event));
+    for (const id of ["across", "down"]) element(id).addEventListener("input", () => this.slide());
     element("centre").addEventListener("click", () => this.go(0, 0));
-    element("directions").addEventListener("click", () => { this.seed += 1; this.refresh(); });
+    element("directions").addEventListener("click", () => this.turn(this.seed + 1));
+    element("main-directions").addEventListener("click", () => this.turn(0));
+    element("keep-varied").addEventListener("click", () => keep({ pixels: this.shown, label: this.subject.label }));
   }
 
-  /** Vary this card from now on; null where there is none. */
-  show(card) {
-    if (card === this.card) return;
-    this.card = card;
+  /** Vary this from now on: { card, label }, { pixels, label }, or null where there is nothing. */
+  show(subject) {
+    const same = (key) => subject?.[key] === this.subject?.[key];
+    const known = this.subject !== undefined && ["card", "pixels", "label"].every(same);
+    this.subject = subject;
+    if (known && subject !== null) return;
     this.at = [0, 0];
+    this.seed = 0;
+    this.refresh();
+  }
+
+  turn(seed) {
+    this.seed = seed;
     this.refresh();
   }
 
   refresh() {
     this.askMap.cancel();
     this.askPoint.cancel();
-    const none = this.card === null;
-    for (const id of ["centre", "directions"]) element(id).disabled = none;
+    const none = this.subject === null;
+    for (const id of BUTTONS) element(id).disabled = none;
     element("handle").hidden = none;
+    element("main-directions").hidden = this.seed === 0;
+    element("keep-varied").hidden = true;
     if (none) {
       element("tiles").replaceChildren();
       element("varied").width = element("varied").width; // empties it
       return;
     }
+    element("keep-varied").textContent = `Keep as ${this.subject.label}`;
     const places = Array.from({ length: SIDE }, (_, i) => REACH * 0.8 * ((2 * i) / (SIDE - 1) - 1));
     this.askMap(places.flatMap((y) => places.map((x) => [x, y])));
     this.go(...this.at);
@@ -53,19 +70,30 @@ export class Varier {
     element("tiles").replaceChildren(...images.map((pixels) => picture(pixels)));
   }
 
+  showPoint(pixels) {
+    this.shown = pixels;
+    paintSmooth(element("varied"), pixels);
+    element("keep-varied").hidden = false;
+  }
+
   go(x, y) {
     const inside = (value) => Math.min(REACH, Math.max(-REACH, value));
     this.at = [inside(x), inside(y)];
     const share = this.at.map((value) => `${50 + (50 * value) / REACH}%`);
     Object.assign(element("handle").style, { left: share[0], top: share[1] });
-    const [across, down] = this.at.map((value) => value.toFixed(2));
-    this.plane.setAttribute("aria-valuenow", across);
-    this.plane.setAttribute("aria-valuetext", `${across} across, ${down} down`);
-    if (this.card !== null) this.askPoint([this.at]);
+    ["across", "down"].forEach((id, i) => {
+      element(id).value = this.at[i];
+      element(id).setAttribute("aria-valuetext", spoken(this.at[i]));
+    });
+    if (this.subject !== null) this.askPoint([this.at]);
+  }
+
+  slide() {
+    this.go(Number(element("across").value), Number(element("down").value));
   }
 
   grab(event) {
-    if (event.button !== 0) return;
+    if (event.button !== 0 || this.subject === null) return;
     this.plane.setPointerCapture(event.pointerId);
     this.drag(event);
   }
@@ -76,13 +104,9 @@ export class Varier {
     const place = (value, from, length) => REACH * (2 * ((value - from) / length) - 1);
     this.go(place(event.clientX, box.left, box.width), place(event.clientY, box.top, box.height));
   }
+}
 
-  key(event) {
-    if (event.key in ARROWS) {
-      const [x, y] = ARROWS[event.key];
-      this.go(this.at[0] + x * STEP, this.at[1] + y * STEP);
-    } else if (event.key === "Home") this.go(0, 0);
-    else return;
-    event.preventDefault();
-  }
+function spoken(value) {
+  const size = Math.abs(value).toFixed(2);
+  return Number(size) === 0 ? "typical" : `${size} ${value < 0 ? "less" : "more"} than typical`;
 }

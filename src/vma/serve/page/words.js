@@ -7,6 +7,12 @@ export function percent(share) {
   return `${(100 * share).toFixed(share >= 0.0995 ? 0 : 1)} %`;
 }
 
+/** "a, b and 3 more". */
+export function listed(names, most = 3) {
+  const rest = names.length - most;
+  return names.slice(0, most).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+}
+
 export const nats = (value) => `${value.toFixed(1).replace("-", "−")} nats`;
 
 /** The first of A, B, …, Z, A1, B1, … that is not taken. */

@@ -1,0 +1,108 @@
+"""What was imagined: to look at, as one picture, and as a data set of one folder for each class."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vma.errors import InputError
+from vma.fewshot.exhibits import Card, Exhibit, Row, on_white, png_bytes
+from vma.fewshot.items import Item, counted, listed
+from vma.fewshot.showable import Showable
+from vma.files import at_home, write_atomically, write_folder_atomically
+
+UNSAFE = re.compile(r'[%/\\:*?"<>|\x00-\x1f]|^\.')  # what no folder's name has, and a dot that hides it
+BESIDE = 3  # items of memory that are shown before what was imagined from them
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Imagined(Showable):
+    """Draws from p(x|M).
+
+    Attributes:
+        items: The memory item that each of them came from.
+        images: The images.
+        probabilities: The probability of ink at every pixel, from which the images were drawn; of grey levels
+            and colours, their means.
+        shown: What a figure shows: the probabilities where pixels are independent, else the images.
+        origins: The items that they came from, by their numbers.
+    """
+
+    items: Int[Tensor, "samples"]
+    images: Float[Tensor, "samples *image"]
+    probabilities: Float[Tensor, "samples *image"]
+    shown: Float[Tensor, "samples *image"]
+    origins: Mapping[int, Item]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The class of each image: that of the item it came from."""
+        return tuple(self.origins[item].name for item in self.items.tolist())
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes, each once, in the order in which they came."""
+        return tuple(dict.fromkeys(self.names))
+
+    def save(self, path: str | Path, *, binary: bool = False) -> None:
+        """Write one picture, `name.png`, or a data set: `FOLDER/class/0001.png` and so on.
+
+        Args:
+            path: Ends in .png, or names a folder that is empty or not there yet. Characters of a class's name that
+                no folder has are written as in an address of the web: `a/b` becomes `a%2Fb`.
+            binary: Write images as they were drawn, instead of the probability of ink.
+        """
+        target = at_home(Path(path))
+        if target.suffix.lower() == ".png":
+            write_atomically(target, png_bytes(self.picture()))
+        elif target.suffix:
+            raise InputError(f"{target} must end in .png, or be the name of a folder.")
+        else:
+            write_folder_atomically(target, self.files(binary))
+
+    def files(self, binary: bool) -> dict[str, bytes]:
+        """A PNG file for each image, dark ink on white, by its place in a folder of classes."""
+        pixels, counts, files = self.images if binary else self.shown, dict.fromkeys(self.names, 0), {}
+        for name, image in zip(self.names, pixels, strict=True):
+            counts[name] += 1
+            files[f"{folder_name(name)}/{counts[name]:04d}.png"] = png_bytes(on_white(image))
+        return files
+
+    def exhibit(self) -> Exhibit:
+        """A row for each class: the items of memory, then what was imagined from them."""
+        return Exhibit(str(self), tuple(self.row(name) for name in self.classes))
+
+    def row(self, name: str) -> Row:
+        """What there is of one class."""
+        origins = [item for item in self.origins.values() if item.name == name][:BESIDE]
+        pairs = zip(self.items.tolist(), self.names, self.shown, strict=True)
+        drawn = [Card(image, "", f"from item {item}") for item, own, image in pairs if own == name]
+        return Row(name, (*(item.card("memory") for item in origins), *drawn))
+
+    def __repr__(self) -> str:
+        size = "×".join(map(str, self.images.shape[1:]))
+        items = counted(len(self.origins), "item")
+        return f"Imagined({counted(len(self), 'image')} of {listed(self.classes)}, from {items}; {size})"
+
+
+def joined(parts: list[Imagined]) -> Imagined:
+    """One after the other."""
+    return Imagined(
+        torch.cat([each.items for each in parts]),
+        torch.cat([each.images for each in parts]),
+        torch.cat([each.probabilities for each in parts]),
+        torch.cat([each.shown for each in parts]),
+        {number: item for each in parts for number, item in each.origins.items()},
+    )
+
+
+def folder_name(name: str) -> str:
+    """A class's name as that of a folder: different names give different folders."""
+    return UNSAFE.sub(lambda letter: f"%{ord(letter[0]):02X}", name)

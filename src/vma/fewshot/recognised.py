@@ -1,0 +1,75 @@
+"""What images were taken for, and how that looks."""
+
+from dataclasses import dataclass, field
+
+from jaxtyping import Float
+from torch import Tensor
+
+from vma.fewshot.exhibits import Card, Exhibit, Row
+from vma.fewshot.items import Item, counted
+from vma.fewshot.showable import Showable
+
+
+@dataclass(frozen=True, repr=False)
+class Recognition(Showable):
+    """What an image was taken for.
+
+    Attributes:
+        label: The most probable class.
+        probabilities: Probability of every class, the most probable first. An item without a label is a class of
+            its own, called `(item i)`.
+        items: The items that decided, as (index, share), the largest share first.
+        image: The image as the model saw it.
+        source: What to call the image: its file, or its place in the list.
+        deciding: The items that decided, with their images, labels and files.
+        novel: Whether it is of none of these classes, by where the model looks (see `vma.fewshot.glance`); None
+            where that cannot be told, or was not asked.
+        reason: Why `novel` is None, else an empty string.
+    """
+
+    label: str
+    probabilities: dict[str, float]
+    items: tuple[tuple[int, float], ...]
+    image: Float[Tensor, "*image"] = field(compare=False)
+    source: str = field(compare=False)
+    deciding: tuple[Item, ...] = field(compare=False)
+    novel: bool | None = None
+    reason: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """The class, or `new: closest to` it."""
+        return f"new: closest to {self.label}" if self.novel else self.label
+
+    def exhibit(self) -> Exhibit:
+        """The image, and the items that decided."""
+        return Exhibit(f"{self.source}: {self.sure()}", (self.row(),))
+
+    def row(self, title: str = "") -> Row:
+        """The image, and the items that decided with their shares."""
+        shares = zip(self.deciding, self.items, strict=True)
+        cards = [item.card(f"{item.name} {percent(share)}") for item, (_, share) in shares]
+        return Row(title, (Card(self.image, "image", self.source), *cards))
+
+    def sure(self) -> str:
+        """The verdict with the probability of its class."""
+        return f"{self.verdict}, {percent(self.probabilities[self.label])}"
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(str(number) for number, _ in self.items)
+        return f"Recognition({self.sure()}; items {numbers})"
+
+
+class Recognitions(list[Recognition], Showable):
+    """A list with what every image was taken for; a notebook shows the images beside it."""
+
+    def exhibit(self) -> Exhibit:
+        """A row for each image."""
+        new = sum(bool(each.novel) for each in self)
+        headline = f"{counted(len(self), 'image')} recognised" + (f", {new} of them new" if new else "")
+        return Exhibit(headline, tuple(each.row(each.sure()) for each in self))
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage."""
+    return f"{100 * share:.0f} %"
