@@ -72,8 +72,8 @@ PLAN = [
     Planned(
         "omniglot28-256", "omniglot28-learned-256-fast --data.name omniglot28-stand-in", 1.0, "Omniglot 28×28"
     ),
-    Planned("gmn-vma", "gmn-vma-fast", 0.7, "Table 1"),
-    Planned("gmn-gmn", "gmn-gmn-fast", 1.0, "Table 1"),
+    Planned("gmn-vma", "gmn-vma-fast --updates 4000", 0.35, "Table 1"),
+    Planned("gmn-gmn", "gmn-gmn-fast --updates 4000", 0.5, "Table 1"),
     Planned("gmn-published", "gmn-published --updates 30000", 1.4, "Table 1, GMN as its public code has it"),
     *seeds("control", f"omniglot-fewshot-4-fast {SHORT}", 0.15, "controls: the reference"),
     *seeds("flat-prior", f"omniglot-fewshot-4-fast {SHORT} --model.prior flat", 0.15, "controls"),
