@@ -148,7 +148,7 @@ class Run:
         append_row(self.metrics_file, row)
 
     def keep_metrics_until(self, update: int) -> str:
-        """Drop lines after `update`, which a resumed run writes again; return a sentence on damaged ones, if any."""
+        """Drop lines after `update`, which a resumed run rewrites; return a sentence on damaged ones, if any."""
         return keep_rows_until(self.metrics_file, update)
 
     @contextmanager

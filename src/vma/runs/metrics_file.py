@@ -70,7 +70,7 @@ def append_row(path: Path, row: Row) -> None:
 
 
 def keep_rows_until(path: Path, update: int) -> str:
-    """Drop lines after `update`, which a resumed run writes again; return a sentence on damaged ones, if any."""
+    """Drop lines after `update`, which a resumed run rewrites; return a sentence on damaged ones, if any."""
     found = read_metrics(path)
     kept = [json.dumps(row) + "\n" for row in found.rows if row["update"] <= update]
     write_atomically(path, "".join(kept).encode())
