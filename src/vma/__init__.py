@@ -92,7 +92,7 @@ def __getattr__(name: str) -> Any:
 
 
 def module_of(name: str) -> Any:
-    """The module `vma.name`, such as `vma.data`; an AttributeError where there is none."""
+    """The module `vma.name`, such as `vma.data`; raises an AttributeError if there is none."""
     whole = f"vma.{name}"
     if name.startswith("_") or importlib.util.find_spec(whole) is None:
         raise AttributeError(f"module 'vma' has no attribute {name!r}")

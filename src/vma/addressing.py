@@ -14,12 +14,12 @@ from vma.memory import KeyedMemory, Memory
 from vma.similarity import Similarity
 
 CHUNK = 128  # items that are embedded at a time
-BLOCK = 1024  # addresses: a few reads of a large memory are drawn by blocks of so many
+BLOCK = 1024  # addresses in a block: a few reads from a large memory first choose a block
 
 
 @runtime_checkable
 class Distribution(Protocol):
-    """Probabilities of addresses, of which those that are asked for are worked out."""
+    """Probabilities of addresses, worked out only for the addresses that are asked for."""
 
     def log_prob(self, a: Int[Tensor, "*reads"]) -> Float[Tensor, "*reads"]:
         """log P(a)."""
@@ -41,7 +41,7 @@ class Prior(Distribution, Protocol):
 
 @runtime_checkable
 class Posterior(Distribution, Protocol):
-    """q(a|x), or what reads are drawn from in its place."""
+    """q(a|x), or the distribution that reads are drawn from instead."""
 
     def kl(self, other: Any) -> Float[Tensor, "*batch"]:
         """KL(self ‖ p(a)) for every target."""
@@ -49,14 +49,14 @@ class Posterior(Distribution, Protocol):
 
 @dataclass(frozen=True)
 class AddressDistribution:
-    """A categorical distribution over addresses, p(a) or q(a|x), by its log-probabilities.
+    """A categorical distribution over addresses, p(a) or q(a|x), stored as log-probabilities.
 
     >>> p_a = vma.AddressDistribution.of_scores(torch.zeros(4))
     >>> p_a.perplexity(), p_a.sample(2).shape
     (tensor(4.), torch.Size([2]))
 
     Attributes:
-        log_probs: log-probability of every address; -inf at masked items.
+        log_probs: Log-probability of every address; -inf at masked items.
     """
 
     log_probs: Float[Tensor, "*batch memory"]
@@ -71,13 +71,13 @@ class AddressDistribution:
         return AddressDistribution(scores.log_softmax(-1))
 
     def log_prob(self, a: Int[Tensor, "*batch samples"]) -> Float[Tensor, "*batch samples"]:
-        """log P(a); one distribution serves a whole batch of addresses."""
+        """log P(a); a single distribution also serves a whole batch of addresses."""
         if self.log_probs.ndim == 1:
             return self.log_probs[a]
         return self.log_probs.gather(-1, a)
 
     def expected(self, values: Float[Tensor, "*#batch memory"]) -> Float[Tensor, "*batch"]:
-        """Σ_a P(a) values_a, where addresses without mass count for nothing, whatever their value."""
+        """Σ_a P(a) values_a; an address with P(a) = 0 contributes 0, whatever its value."""
         impossible = self.log_probs == -torch.inf
         return (self.log_probs.exp() * values.masked_fill(impossible, 0.0)).sum(-1)
 
@@ -97,10 +97,10 @@ class AddressDistribution:
     def sample(self, samples: int, generator: torch.Generator | None = None) -> Int[Tensor, "*batch samples"]:
         """a_k = min {a : Σ_{b ≤ a} P(b) > u_k}, with u_k uniform: K independent addresses.
 
-        In a large memory, a block of addresses is drawn first in this way, then one address in it. Sums are in
-        float64: torch.multinomial is inaccurate for very many categories.
+        In a large memory, a block of addresses is drawn first, then one address in it, both in this way. Sums are
+        in float64, since torch.multinomial is inaccurate for very many categories.
         """
-        if self.log_probs.shape[-1] < 2 * BLOCK * samples:  # the blocks that are drawn would be no fewer
+        if self.log_probs.shape[-1] < 2 * BLOCK * samples:  # drawing blocks first would save little
             return by_mass(self.log_probs.double().exp(), samples, generator)
         mass = in_blocks(self.log_probs)
         block = by_mass(mass.sum(-1, dtype=torch.float64), samples, generator)
@@ -114,13 +114,13 @@ class AddressDistribution:
 
     @torch.no_grad()
     def gumbel_noise(self, generator: torch.Generator | None = None) -> Float[Tensor, "*batch memory"]:
-        """g_a, standard Gumbel: arg-max of log P + g is a sample, and its top k are k distinct ones."""
+        """g_a, standard Gumbel: the arg-max of log P + g is a sample, and the k largest are k distinct ones."""
         noise = torch.empty(self.log_probs.shape, dtype=torch.float64, device=self.log_probs.device)
         return -noise.exponential_(generator=generator).log()
 
 
 def in_blocks(log_probs: Float[Tensor, "*batch memory"]) -> Float[Tensor, "*batch blocks block"]:
-    """P(a) in blocks of addresses, the last of them filled up with zeros."""
+    """P(a) in blocks of addresses, the last one filled up with zeros."""
     *batch, size = log_probs.shape
     mass = log_probs.new_zeros(*batch, math.ceil(size / BLOCK) * BLOCK)
     torch.exp(log_probs, out=mass[..., :size])
@@ -135,9 +135,9 @@ def by_mass(
     total = cumulative[..., -1:]
     shape = (*total.shape[:-1], samples)
     uniform = torch.rand(shape, dtype=mass.dtype, device=mass.device, generator=generator)
-    # Strictly below the total: a choice of no mass at the end is never hit by a rounded-up product.
+    # Strictly below the total, so that rounding up never selects a final choice without mass.
     point = torch.minimum(uniform * total, torch.nextafter(total, torch.zeros_like(total)))
-    # Masses that are NaN still give a choice: the bound is then NaN, which training reports.
+    # NaN masses still return a choice: the bound then becomes NaN, which training reports.
     return torch.searchsorted(cumulative, point, right=True).clamp(max=cumulative.shape[-1] - 1)
 
 
@@ -149,7 +149,7 @@ def uniform(memory: Memory) -> AddressDistribution:
 def class_mass(
     q: Float[Tensor, "batch memory"], labels: Int[Tensor, "memory"], classes: int | None = None
 ) -> Float[Tensor, "batch classes"]:
-    """Σ_a q(a|x) [label of m_a is y], for every class y; all that occur, without `classes`."""
+    """Σ_a q(a|x) [label of m_a is y] for every class y; without `classes`, for each that occurs."""
     count = int(labels.max()) + 1 if classes is None else classes
     return q.new_zeros(len(q), count).index_add(1, labels, q)
 
@@ -178,13 +178,13 @@ class Addressing(nn.Module):
         self.prior_query = nn.Parameter(torch.zeros(matching)) if prior == "learned" else None
 
     def keyed(self, memory: Memory) -> KeyedMemory:
-        """M with k_a of every item; computed once per memory, whatever the number of targets."""
+        """M with k_a of every item, computed once per memory, however many targets there are."""
         return KeyedMemory(memory, self.similarity.keys(self.embedded(memory)))
 
     def embedded(self, memory: Memory) -> Float[Tensor, "memory matching"]:
         """e_a = h(m_a) for all of M.
 
-        Where no gradient is wanted, a large memory is embedded piece by piece: its feature maps are never held.
+        Without gradients, a large memory is embedded in pieces: its feature maps are never held all at once.
         """
         size = 0 if torch.is_grad_enabled() else CHUNK
         return in_chunks(lambda part: self.key(memory.items[part]), len(memory), size)
@@ -205,5 +205,5 @@ class Addressing(nn.Module):
         return self.matched(self.queries(x), keyed)
 
     def matched(self, queries: Float[Tensor, "batch matching"], keyed: KeyedMemory) -> AddressDistribution:
-        """q(a|x) of targets whose e^q is known."""
+        """q(a|x) of targets whose query embedding e^q is known."""
         return AddressDistribution.of_scores(self.similarity.scores(keyed.keys, queries), keyed.memory.mask)

@@ -1,4 +1,4 @@
-"""A model may not make more numbers than its file holds: a file of kilobytes could ask for gigabytes."""
+"""A limit on the numbers that a model allocates while it is built, since a small file could ask for gigabytes."""
 
 import math
 from collections.abc import Callable
@@ -13,11 +13,11 @@ SIZED = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.ran
 
 
 class Allowance(TorchFunctionMode):
-    """While it is entered, tensors of at most so many numbers in all are made; InputError before one too many.
+    """A context in which only so many numbers may be allocated as tensors; one more raises an `InputError`.
 
     Attributes:
-        left: Numbers that may still be made.
-        name: Who asks for them, in the error.
+        left: Numbers that may still be allocated.
+        name: What the error names as the cause.
     """
 
     def __init__(self, numbers: int, name: str) -> None:
@@ -27,7 +27,7 @@ class Allowance(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Count what a call is about to make."""
+        """Count what a call is about to allocate."""
         kwargs = kwargs or {}
         if func in SIZED:
             self.left -= numbers_of(*args[:1] if func is torch.full else args, size=kwargs.get("size"))

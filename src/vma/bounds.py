@@ -1,4 +1,4 @@
-"""The terms of the bound, kept apart, and what is made of them: equations 2 and 7, and exact sums over a."""
+"""The terms of the bound, kept apart, and what is computed from them: equations 2 and 7, and exact sums over a."""
 
 import math
 from dataclasses import dataclass, replace
@@ -15,8 +15,8 @@ from vma.addressing import Posterior, Prior
 class BoundTerms:
     """Log-probabilities of B targets at K reads each, from which every bound and gradient is made.
 
-    The reads may be K independent draws from q(a|x), all addresses in turn, or K distinct ones. What they
-    have in common is `log_mass`: E_q(a|x)[f(a)] is estimated without bias by Σ_k exp(log_mass_k) f(a_k).
+    The reads may be K independent draws from q(a|x), every address once, or K distinct ones. In each case,
+    Σ_k exp(log_mass_k) f(a_k) is an unbiased estimate of E_q(a|x)[f(a)].
 
     >>> model = vma.build_vma(vma.paper_mlp())
     >>> x = torch.zeros(2, 28, 28)
@@ -30,13 +30,13 @@ class BoundTerms:
         log_p_z: log p(z|m_a).
         log_q_z: log q(z|m_a,x).
         log_p_x: log p(x|m_a,z).
-        log_mass: Share of q(a|x) that a read stands for: −log K for independent draws.
+        log_mass: Log of the share of q(a|x) that a read stands for: −log K for independent draws.
         kl_z: KL(q(z|m_a,x) ‖ p(z|m_a)) in closed form, if known.
         p_a: The prior p(a), if known.
-        q_a: The posterior q(a|x), or the proposal r(a|x) in its place, if known.
-        z: The sampled z, through which gradients reach q(z|m,x); only `dreg` looks at it.
+        q_a: The posterior q(a|x), or the proposal r(a|x) that replaces it, if known.
+        z: The sampled z, through which gradients reach q(z|m,x); only `dreg` uses it.
         log_rest: Log of q(a|x)'s mass on addresses that were not read; only `without-replacement` needs it.
-        hold_q_z: Whether log q(z|m_a,x) has a gradient through z alone, as `dreg` asks.
+        hold_q_z: Whether the gradient of log q(z|m_a,x) flows through z alone, as `dreg` needs.
         has_address: Whether there is an address at all; without one, log p(a) = log q(a|x) = 0.
     """
 
@@ -55,7 +55,7 @@ class BoundTerms:
     has_address: bool = True
 
     def join(self, other: "BoundTerms") -> "BoundTerms":
-        """The reads of both, in proportion to their numbers: Σ_k mass_k w_k is the mean of the two sums."""
+        """The reads of both, weighted by their numbers: Σ_k mass_k w_k is the weighted mean of both sums."""
         total = math.log(self.samples + other.samples)
         names = ("log_p_a", "log_q_a", "log_p_z", "log_q_z", "log_p_x")
         joined: dict[str, Any] = {
@@ -67,7 +67,7 @@ class BoundTerms:
                           has_address=self.has_address)  # fmt: skip
 
     def reads(self, part: slice) -> "BoundTerms":
-        """Some of the reads alone, each with the mass that it had."""
+        """Only the reads in `part`, each with its mass unchanged."""
         names = ("log_p_a", "log_q_a", "log_p_z", "log_q_z", "log_p_x", "log_mass", "kl_z", "z")
         values = {name: getattr(self, name) for name in names}
         chosen: dict[str, Any] = {
@@ -137,9 +137,9 @@ def multi_sample_bound(terms: BoundTerms) -> Float[Tensor, "batch"]:
 
 
 def decomposition(terms: BoundTerms) -> Decomposition:
-    """Reconstruction E_q[log p(x|a,z)], KL(q(a|x)‖p(a)) and E_q(a|x)[KL(q(z|a,x)‖p(z|a))].
+    """Reconstruction E_q[log p(x|a,z)], KL(q(a|x)‖p(a)), and E_q(a|x)[KL(q(z|a,x)‖p(z|a))].
 
-    The two divergences are exact where the terms know them in closed form, and sampled otherwise.
+    Both divergences are exact where the terms contain closed forms, and sampled otherwise.
 
     >>> zero, log_p_x = torch.zeros(1, 2), torch.tensor([[-3.0, -1.0]])
     >>> terms = vma.BoundTerms(zero, zero, zero, zero, log_p_x, zero - math.log(2))

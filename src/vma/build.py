@@ -1,4 +1,4 @@
-"""From names to parts: the one place where a `ModelConfig` becomes a model."""
+"""The one place where a `ModelConfig`, a model in names and numbers, becomes a model."""
 
 from vma.addressing import Addressing
 from vma.config import ModelConfig
@@ -21,7 +21,7 @@ def build_model(config: ModelConfig | None = None) -> GenerativeModel:
 
 
 def build_vma(config: ModelConfig | None = None) -> VMA:
-    """A new model with memory, from the parts that `config` names.
+    """A new VMA from the parts that `config` names.
 
     >>> vma.build_vma(vma.paper_mlp(learned_items=16)).prior().perplexity()
     tensor(16., ...)

@@ -12,11 +12,11 @@ from vma.errors import InputError
 from vma.ranges import MOST, shown
 
 COLOURS = 3  # channels of a colour image
-ENORMOUS = {"seed": 2**62, "threads": 2**10}  # of what may be more, or only less, than `MOST`
+ENORMOUS = {"seed": 2**62, "threads": 2**10}  # the largest values of numbers whose limit is not `MOST`
 
 
 def as_images(name: str, images: Any, dtype: torch.dtype | None = None) -> Tensor:
-    """`images` as a floating tensor [n, height, width], or [n, 3, height, width], of finite values in [0, 1]."""
+    """`images` as floats [n, height, width] or [n, 3, height, width], all finite and in [0, 1]."""
     tensor = as_tensor(name, images)
     if tensor.ndim != 3 and not (tensor.ndim == 4 and tensor.shape[1] == COLOURS):
         raise InputError(
@@ -32,7 +32,7 @@ def as_images(name: str, images: Any, dtype: torch.dtype | None = None) -> Tenso
 def as_tensor(name: str, values: Any) -> Tensor:
     """`values` as a tensor; an error names what torch cannot turn into one."""
     if isinstance(values, np.ndarray) and (min(values.strides, default=0) < 0 or not values.flags.writeable):
-        values = values.copy()  # torch can share neither
+        values = values.copy()  # torch shares memory with neither
     try:
         tensor = torch.as_tensor(values)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -94,14 +94,14 @@ def is_whole(value: Any) -> bool:
 
 
 def check_counts(question: object, **least: int) -> None:
-    """Refuse options with an attribute, or a number in a list, that is less than its `least`."""
+    """Refuse options in which a named attribute, or any number of a list there, is below its `least` value."""
     for name, fewest in least.items():
         given = getattr(question, name)
         check_least(name, given if isinstance(given, tuple) else (given,), fewest)
 
 
 def check_least(name: str, values: Sequence[int], fewest: int) -> None:
-    """Refuse `values` of which one is less than `fewest`, or more than anybody can mean."""
+    """Refuse a value less than `fewest`, or larger than anybody can mean."""
     for value in values:
         if value < fewest:
             raise InputError(f"{name} must be {fewest} or more, not {value}.")
@@ -110,7 +110,7 @@ def check_least(name: str, values: Sequence[int], fewest: int) -> None:
 
 
 def check_positive(**given: int | tuple[int, ...]) -> None:
-    """Refuse a number that is less than 1, a list with such a number in it, and an empty list."""
+    """Refuse numbers less than 1, and lists that are empty or hold such a number."""
     for name, values in given.items():
         if values == ():
             raise InputError(f"{name} needs at least one number.")
@@ -118,7 +118,7 @@ def check_positive(**given: int | tuple[int, ...]) -> None:
 
 
 def generator_of(seed: int | None, device: torch.device) -> torch.Generator | None:
-    """Randomness of that seed on `device`; None leaves it to torch's own."""
+    """A generator with that seed on `device`; None, for torch's global one, where there is no seed."""
     if seed is None:
         return None
     if not is_whole(seed) or not 0 <= seed < 2**63:

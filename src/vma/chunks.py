@@ -1,4 +1,4 @@
-"""Much work in pieces that fit into the cache: slices of rows, and their results joined again."""
+"""Work on many rows in pieces that fit into the cache: slices of rows, and their results joined again."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def slices(count: int, size: int) -> Iterator[slice]:
-    """0 … `count` − 1 in slices of `size`; as a single slice where `size` is 0."""
+    """0 … `count` − 1 in slices of `size`; one slice of everything if `size` is 0."""
     step = size or max(count, 1)
     return (slice(start, min(start + step, count)) for start in range(0, max(count, 1), step))
 

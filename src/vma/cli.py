@@ -1,4 +1,4 @@
-"""The command `vma`: a table from command to plain function, imported only when it is called."""
+"""The command `vma`: a table from commands to plain functions, which are imported only when called."""
 
 import importlib
 import io
@@ -133,9 +133,7 @@ def fail(error: InputError, program: str) -> NoReturn:
 def main(commands: dict[str, Command] = COMMANDS, program: str = "vma") -> None:
     """Entry point: one clear sentence and exit code 2 for a user's mistake."""
     arguments = sys.argv[1:]
-    if isinstance(
-        sys.stdout, io.TextIOWrapper
-    ):  # names of any encoding are shown, by a terminal of any other
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names in any encoding can be shown by any terminal
         sys.stdout.reconfigure(errors="backslashreplace")
     if not arguments or arguments[0] in ("-h", "--help"):
         print(usage(commands, program))
@@ -154,13 +152,13 @@ def main(commands: dict[str, Command] = COMMANDS, program: str = "vma") -> None:
             fail(TOO_LARGE, program)
         except BrokenPipeError:  # `vma ... | head`: the reader has stopped, and all files are already written
             sys.stderr.close()
-        except OSError as error:  # a file of the user's that cannot be read or written, wherever it is opened
+        except OSError as error:  # a user's file that cannot be read or written, wherever it was opened
             fail(InputError(f"{error.filename or 'A file'}: {error.strerror or error}."), program)
         except RuntimeError as error:
-            if "allocate memory" not in str(error):  # what torch says of it
+            if "allocate memory" not in str(error):  # torch's message when there is not enough
                 raise
             fail(TOO_LARGE, program)
-        except Interrupted as interruption:  # has been saved, and has said so
+        except Interrupted as interruption:  # the run has been saved and has said so
             sys.exit(128 + interruption.signal)
         except KeyboardInterrupt:
             print(f"{program}: interrupted.", file=sys.stderr)

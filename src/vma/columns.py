@@ -8,10 +8,10 @@ from jaxtyping import Int
 
 
 class Column:
-    """The arrays one after the other, of which only the rows that are asked for are read.
+    """Several arrays, one after the other, of which only the rows that are asked for are read.
 
     Args:
-        parts: The arrays; all have the same type, and rows of the same shape.
+        parts: The arrays, all of one type and with rows of one shape.
         empty: An array without rows, for a table that has no parts yet.
     """
 

@@ -24,35 +24,35 @@ Maps = Annotated[int, Within(1, 2**12)]
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """A model, in numbers and names; the defaults are the paper's for few-shot Omniglot.
+    """A model, described in numbers and names; the defaults are the paper's for few-shot Omniglot.
 
     >>> vma.ModelConfig(height=28, width=28, maps=16).image_shape
     (28, 28)
 
     Attributes:
-        model: `vma`, or a baseline: `vae`, `soft-attention`, `gmn`. Of this, `family`, `similarity` and
-            `likelihood`, further names may have been registered (docs/extending.md).
+        model: `vma`, or a baseline: `vae`, `soft-attention`, `gmn`. Other packages may register further names for
+            this setting and for `family`, `similarity` and `likelihood` (docs/extending.md).
         height: Pixels of an image, down.
         width: Pixels of an image, across.
         family: `convolutional` or `mlp`.
         maps: Feature maps of every convolution.
-        hidden: Units of the hidden fully-connected layers: one for `convolutional`, any number for `mlp`.
+        hidden: Units of each hidden fully-connected layer: one for `convolutional`, any number for `mlp`.
         latent: |z|.
         matching: Size of the matching space, |e|.
         similarity: `normalized-key` (the paper's), `inner-product` or `cosine`.
         prior: `learned` (a query e^p) or `flat`.
         tied: Use one network for keys and queries.
-        learned_items: |M| of a learned memory; 0 for a memory of raw images that is given with each call.
+        learned_items: |M| of a learned memory; 0 if raw images are given as the memory with each call.
         item_size: Size of a learned item of the `mlp` family. A learned item of the `convolutional` family
             is shaped like an image.
-        item_layers: Layers of an `mlp` decoder that m is given to: `all`, or the `first` alone. In the
-            `convolutional` family it is all of them.
+        item_layers: Layers of an `mlp` decoder that receive m: `all`, or only the `first`. In the `convolutional`
+            family it is always all of them.
         style: `paper` (ReLU), `modern` (GroupNorm, SiLU and residual sums; convolutional only), or `published`
-            (of `gmn` alone: the layers of its public code, for 28×28 pixels).
-        ink: Expected share of ink, at which the output starts.
+            (only for `gmn`: the layers of its public code, for images of 28×28 pixels).
+        ink: Expected share of ink, which sets the bias of the output at the start of training.
         reads: What soft attention averages: `features` at every scale, or `pixels`.
         likelihood: p(x|m,z): `bernoulli` (the paper's: black and white, independent pixels), `reading-order`
-            (black and white, every pixel knows its neighbours before it), or `categorical` (grey levels or
+            (black and white, each pixel given the neighbours before it), or `categorical` (grey levels or
             colours, independent pixels).
         context_maps: Maps of the context, and of the decoder's end, for `reading-order`.
         neighbourhood: Width of the neighbourhood that each causal layer sees, for `reading-order`.
@@ -168,14 +168,14 @@ def paper_mlp(**changes: Any) -> ModelConfig:
 
 
 def config_of_file(values: Any) -> Any:
-    """The same values where a file is older than `item_layers`: its perceptron gave m to the first layer alone."""
+    """The same values, completed if the file is older than `item_layers`: m then went to the first layer alone."""
     if isinstance(values, dict) and values.get("family") == "mlp" and values.get("model", "vma") in READERS:
         return {"item_layers": "first", **values}
     return values
 
 
 def completed(values: Any, usual: dict[str, Any], kind: str, prefix: str = "") -> Any:
-    """The values, with what is `usual` where they leave something out, at any depth; unknown names are errors."""
+    """The values, with defaults from `usual` for what they leave out, at any depth; unknown names are refused."""
     if not isinstance(values, dict):
         return values  # of the wrong type, which is said when it is converted
     for name in values:
@@ -189,12 +189,12 @@ def completed(values: Any, usual: dict[str, Any], kind: str, prefix: str = "") -
 
 
 def config_from(values: dict[str, Any]) -> ModelConfig:
-    """A `ModelConfig` of plain values, as read from a file: unknown keys and wrong types are errors."""
+    """A `ModelConfig` from plain values, as read from a file; unknown keys and wrong types are refused."""
     return typed(completed(values, USUAL, "configuration key"), ModelConfig, "The configuration has")
 
 
 def typed(values: Any, kind: type[Dataclass], what: str) -> Dataclass:
-    """Plain values as a dataclass; `what` begins the sentence on one that is of the wrong type."""
+    """Plain values as a dataclass; where a type is wrong, the sentence of the error begins with `what`."""
     try:
         with from_outside(f"{what} a value that cannot be used"):
             return msgspec.convert(values, kind)

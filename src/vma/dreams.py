@@ -1,4 +1,4 @@
-"""Sleep: the model dreams, and q(a|x) learns from where (Hinton et al., 1995; Bornschein and Bengio, 2015)."""
+"""Sleep: q(a|x) learns where dreams came from (Hinton et al., 1995; Bornschein and Bengio, 2015)."""
 
 from dataclasses import dataclass
 
@@ -15,11 +15,11 @@ from vma.warps import Look
 
 @dataclass(frozen=True)
 class Dreams:
-    """a ~ p(a), z ~ p(z|m_a), x̃ ~ p(x|m_a,z): images of which the address is known.
+    """a ~ p(a), z ~ p(z|m_a), x̃ ~ p(x|m_a,z): images whose address is known.
 
     Attributes:
-        memory: M, which they were dreamt from.
-        p_a: p(a) of the model that dreamt.
+        memory: M, from which they were dreamt.
+        p_a: p(a) of the model that dreamt them.
         addresses: a of each dream.
         images: x̃ of each dream.
     """
@@ -37,8 +37,8 @@ class DreamRecognition:
     Attributes:
         log_q_a: log q(a|x̃) of every dream's own address.
         found: Whether that address has the most mass.
-        found_class: Whether the address with the most mass is of the same class, where items have labels.
-        kl_p_a: KL(p(a) ‖ p'(a)) from the p(a) that was dreamt with to the one that the keys give now.
+        found_class: Whether the address with the most mass has the same class, where items have labels.
+        kl_p_a: KL(p(a) ‖ p'(a)), from the p(a) that was dreamt with to the p(a) that the keys give now.
     """
 
     log_q_a: Float[Tensor, "dreams"]
@@ -48,7 +48,7 @@ class DreamRecognition:
 
     @property
     def loss(self) -> Float[Tensor, ""]:
-        """−1/N Σ log q(a|x̃) + KL(p(a) ‖ p'(a)): keys are shared, and p(a) should stay as it was."""
+        """−1/N Σ log q(a|x̃) + KL(p(a) ‖ p'(a)): p(a) shares its keys with q(a|x), and should stay as it was."""
         return self.kl_p_a - self.log_q_a.mean()
 
 
@@ -65,9 +65,9 @@ def dream(
 
     Args:
         model: The model that dreams.
-        memory: M; left out for learned memory.
+        memory: M; leave it out for a learned memory.
         count: How many.
-        binary: Draw pixels; else a dream is the probability of ink, p(x|m_a,z), of every pixel.
+        binary: Draw black or white pixels; otherwise a dream holds the probability of ink of every pixel.
         generator: Source of randomness.
     """
     keyed = model.keyed(memory)
@@ -80,7 +80,7 @@ def dream(
 
 
 def recognise_dreams(model: VMA, dreams: Dreams, seen: Look | None = None) -> DreamRecognition:
-    """log q(a|x̃) of every dream, by `model`, whose matching networks may see the images otherwise.
+    """log q(a|x̃) of every dream by `model`, whose matching networks may see warped images.
 
     Its mean over dreams is an unbiased estimate of E_p(a,x)[log q(a|x)] = −E_p(x)[KL(p(a|x) ‖ q(a|x))] + const.
     """

@@ -21,7 +21,7 @@ LONGEST = 1000  # characters of a sentence
 
 
 def one_line(text: str) -> str:
-    """The text as one line that a terminal can show: what a stranger put into it is escaped, and cut if long."""
+    """The text as one line that a terminal can show: control characters are escaped, and a long text is cut."""
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST // 2]} … {shown[-LONGEST // 2 :]}"
 
@@ -38,7 +38,7 @@ class Interrupted(KeyboardInterrupt):
         self.signal = signal
 
 
-# What an installation may leave out, by the extra that brings it.
+# Packages that an installation may leave out, each with the extra that installs it.
 EXTRAS = {
     "fastapi": "serve",
     "pydantic": "serve",
@@ -56,7 +56,7 @@ EXTRAS = {
 
 
 def missing_extra(error: ModuleNotFoundError) -> InputError | None:
-    """The error for a package of an extra that is not installed; None where it is another one."""
+    """The error for a package that belongs to an extra and is not installed; None for any other package."""
     name = (error.name or "").split(".")[0]
     if name not in EXTRAS:
         return None
@@ -66,7 +66,7 @@ def missing_extra(error: ModuleNotFoundError) -> InputError | None:
 
 
 def unknown_name(kind: str, name: str, names: Iterable[str]) -> InputError:
-    """The error for a `name` that is not one of `names`: those that begin with it, or all, and the nearest."""
+    """The error for a `name` that is not among `names`: those that begin with it, or all and the nearest."""
     names = list(names)
     begun = [each for each in names if name and each.startswith(str(name))]
     if len(begun) > 1:

@@ -1,4 +1,4 @@
-"""Files from outside and files of ours: an ordinary one is read, and one is written whole or not at all."""
+"""Reading files that others made, and writing our own completely or not at all."""
 
 import errno
 import os
@@ -14,14 +14,14 @@ from pathlib import Path
 from vma.errors import InputError
 
 PARTIAL = ".partial"
-STALE_SECONDS = 3600.0  # after which a partial file is nobody's, if no process of its number is left
+STALE_SECONDS = 3600.0  # older partial files are deleted, unless the process that wrote them still runs
 ROOT = 0
 OUR_MISTAKES = (NameError, AttributeError, ImportError, AssertionError)  # no content of a file is to blame
 
 
 @contextmanager
 def from_outside(complaint: str) -> Iterator[None]:
-    """The boundary for what strangers made: whatever a parser raises becomes `complaint`, and what it said.
+    """Turn whatever a parser raises into an `InputError` that says `complaint` and then the parser's message.
 
     Put nothing but the parsing inside, so that no mistake of our own is taken for a damaged file.
     """
@@ -29,12 +29,12 @@ def from_outside(complaint: str) -> Iterator[None]:
         yield
     except (InputError, *OUR_MISTAKES):
         raise
-    except Exception as error:  # of any kind: what a parser makes of damage, nobody knows beforehand
+    except Exception as error:  # any kind: nobody knows beforehand what a parser raises on a damaged file
         raise InputError(f"{complaint}: {said(error)}.") from error
 
 
 def said(error: Exception) -> str:
-    """What an error says, in a few words on one line."""
+    """The message of an error, shortened to a few words on one line."""
     if isinstance(error, MemoryError | RecursionError):
         return "it is too large, or too deep"
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -43,16 +43,16 @@ def said(error: Exception) -> str:
 
 
 def at_home(path: Path) -> Path:
-    """The path with `~` and `~name` as the home that they stand for."""
+    """The path with a leading `~` or `~name` replaced by that home folder."""
     with from_outside(f"{path} names the home of somebody who is not known here"):
         return path.expanduser()
 
 
 def check_ordinary(path: Path, noun: str) -> None:
-    """Refuse what is not there, and what is no ordinary file: a pipe is waited for, and a device never ends."""
+    """Refuse a path that is missing or not an ordinary file: a pipe would wait, and a device might never end."""
     try:
         mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last of a name with a zero byte
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a name with a zero byte
         raise InputError(f"There is no {noun} {path}.") from None
     except OSError as error:
         raise InputError(f"The {noun} {path} cannot be read: {said(error)}.") from None
@@ -70,15 +70,15 @@ def read_ordinary(path: Path, noun: str) -> bytes:
 def write_atomically(path: Path, content: bytes, *, private: bool = False) -> None:
     """Write `content` beside `path`, flush it to the disk, and rename it into place.
 
-    A file that is replaced keeps its mode and, as far as that is allowed, its owner. A new one that is `private` is
-    its owner's alone to read. Of a link, the file that it leads to is replaced.
+    A file that is replaced keeps its mode and, where permitted, its owner. If `private`, only its owner may read a
+    new one. If `path` is a link, the file that it leads to is replaced.
     """
     with written_beside(path, content, private) as (partial, place):
         partial.replace(place)
 
 
 def write_if_absent(path: Path, content: bytes) -> bool:
-    """Write `content` to `path` if nothing is there, whoever else is about to; whether it was written."""
+    """Write `content` to `path` unless a file is there, even one just made; return whether it was written."""
     with written_beside(path, content) as (partial, place):
         try:
             os.link(partial, place)
@@ -89,7 +89,7 @@ def write_if_absent(path: Path, content: bytes) -> bool:
 
 @contextmanager
 def written_beside(path: Path, content: bytes, private: bool = False) -> Iterator[tuple[Path, Path]]:
-    """A file beside `path`, flushed to the disk, and where it belongs; what is done with it is flushed too."""
+    """Yield a complete file beside `path` and the place where it belongs; the folder is flushed afterwards."""
     try:
         path = destination(path)
         make_folder(path.parent)
@@ -107,7 +107,7 @@ def written_beside(path: Path, content: bytes, private: bool = False) -> Iterato
 
 
 def destination(path: Path) -> Path:
-    """Where to write for `path`: the end of a link; another's link, and what is no file, are refused."""
+    """Where to write for `path`, with links followed; refuse a link of another user, and what is not a file."""
     if path.is_symlink():
         if path.lstat().st_uid not in (os.geteuid(), ROOT):
             raise InputError(f"{path} is a link that another user has made: name the file itself.")
@@ -119,7 +119,7 @@ def destination(path: Path) -> Path:
 
 
 def write_new(path: Path, content: bytes, like: Path, private: bool) -> None:
-    """Write a file that did not exist, with the mode and owner of `like` where there is one, and flush it."""
+    """Write a new file, with the mode and owner of `like` if that exists, and flush it to the disk."""
     mode = 0o600 if private or like.exists() else 0o666
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     with os.fdopen(handle, "wb") as file:
@@ -131,7 +131,7 @@ def write_new(path: Path, content: bytes, like: Path, private: bool) -> None:
 
 
 def keep_manners(handle: int, old: os.stat_result) -> None:
-    """Give an open file the owner and the mode of another; an owner that may not be given stays our own."""
+    """Give an open file the owner and mode of another; if its owner may not be changed, it stays ours."""
     new = os.fstat(handle)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
         with suppress(PermissionError):
@@ -140,7 +140,7 @@ def keep_manners(handle: int, old: os.stat_result) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, where they are not there, and flush their names to the disk."""
+    """Make a folder and any missing ones above it, and flush their names to the disk."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -151,19 +151,19 @@ def flush_folder(folder: Path) -> None:
     """Flush the names in a folder to the disk: without it, a power cut may undo a rename that was acknowledged."""
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # there are systems, and folders, that cannot be opened like this
+    except OSError:  # some systems, and some folders, cannot be opened like this
         return
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # what a file system says that has no such thing
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # from file systems that cannot flush a folder
             raise
     finally:
         os.close(handle)
 
 
 def remove_stale_files(path: Path) -> None:
-    """Delete what killed processes left half-written for `path`."""
+    """Delete the partial files for `path` that killed processes left behind."""
     pattern = re.compile(rf"\.{re.escape(path.name)}\.(\d+)(\.[0-9a-f]+)?{re.escape(PARTIAL)}")
     for other in path.parent.iterdir():
         if (found := pattern.fullmatch(other.name)) and is_stale(other, int(found[1])):
@@ -172,26 +172,26 @@ def remove_stale_files(path: Path) -> None:
 
 
 def is_stale(path: Path, process: int) -> bool:
-    """Whether a partial file is old, and no process of that number is left on this machine."""
+    """Whether a partial file is old and the process that wrote it no longer runs on this machine."""
     try:
         if time.time() - path.lstat().st_mtime < STALE_SECONDS:
             return False
         os.kill(process, 0)
     except (FileNotFoundError, ProcessLookupError, OverflowError):
         return True
-    except OSError:  # it is there, but another user's
+    except OSError:  # the process exists, but belongs to another user
         return False
     return False
 
 
 def remove_partial_files(folder: Path) -> None:
-    """Delete what a killed process left half-written in `folder`; call it only where no other one writes."""
+    """Delete the partial files of killed processes in `folder`; call it only where no other process writes."""
     for path in folder.glob(f".*{PARTIAL}"):
         path.unlink(missing_ok=True)
 
 
 def write_folder_atomically(path: Path, files: Mapping[str, bytes]) -> None:
-    """Write `files`, by their places in it, to a new folder `path`, which is there when it is complete."""
+    """Write `files`, by their paths inside it, to a new folder `path`, which appears only once it is complete."""
     check_new_folder(path)
     path = path.absolute()
     partial = path.parent / f".{path.name}.{os.getpid()}{PARTIAL}"

@@ -1,4 +1,4 @@
-"""p(x|M) by its bounds: what `VMA` and the models that it is compared with have in common."""
+"""p(x|M) by its bounds: what `VMA` and the baselines have in common."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ class Samples:
     (torch.Size([3, 28, 28]), torch.Size([3]))
 
     Attributes:
-        addresses: a of each; all 0 for a model without addresses.
+        addresses: a of each draw; all 0 for a model without addresses.
         images: x.
-        probabilities: The probability of ink at every pixel, from which the images were drawn; of grey levels
-            and colours, their means.
-        shown: What a figure shows of them (see `Drawing`).
+        probabilities: The probability of ink at every pixel, from which the images were drawn; for grey levels and
+            colours, the mean of each pixel.
+        shown: What a figure should show of them (see `Drawing`).
     """
 
     addresses: Int[Tensor, "samples"]
@@ -45,10 +45,10 @@ class Samples:
 
 
 class GenerativeModel(nn.Module, ABC):
-    """p(x|M) by its bounds: what `VMA` and the models that it is compared with have in common.
+    """p(x|M) by its bounds: what `VMA` and the baselines have in common.
 
-    A model says what the terms of its bound are (`terms`) and what its decoder makes of draws from its priors
-    (`decoded_draws`); bound, gradient and samples follow from these, and are written here once.
+    A model defines the terms of its bound (`terms`) and decodes draws from its priors (`decoded_draws`); bound,
+    gradient and samples follow from these and are written here once.
 
     >>> vae = vma.build_model(vma.paper_mlp(model="vae"))
     >>> vae.bound(torch.zeros(2, 28, 28), samples=10).shape, vae.has_addresses
@@ -66,7 +66,7 @@ class GenerativeModel(nn.Module, ABC):
 
     @property
     def config(self) -> ModelConfig:
-        """The model in numbers and names, where it was built from them."""
+        """The configuration that the model was built from."""
         if self.config_or_none is None:
             raise InputError(
                 "This model was put together from parts and has no configuration: to save it, register its parts "
@@ -92,14 +92,14 @@ class GenerativeModel(nn.Module, ABC):
 
         Args:
             x: Targets [B, height, width] in [0, 1].
-            memory: M; left out for a learned memory, and for a model that has none.
+            memory: M; leave it out for a learned memory, and for a model without one.
             samples: K. With `sampling="all"`, the number of z for each address.
             sampling: How addresses are read, by a name of `vma.reads.SAMPLINGS`; `independent` for a model
                 without addresses.
-            hold_q_z: Hold q(z|m,x) fixed in log q(z|m,x), as `dreg` asks.
-            chunk: Rows that a network sees at a time, for a large K; 0 for all at once.
-            seen: What q(a|x) sees of an image, in training; p(a) and all else see it as it is.
-            blind: Share of the targets whose pixels do not know those before them, in training (`reading-order`).
+            hold_q_z: Hold the parameters of q(z|m,x) fixed in log q(z|m,x), as `dreg` needs.
+            chunk: Rows that a network processes at a time, for a large K; 0 for all at once.
+            seen: In training, how q(a|x) sees an image; p(a) and everything else see it unchanged.
+            blind: In training with `reading-order`, the share of targets whose pixels do not see those before them.
             generator: Source of randomness.
         """
 
@@ -107,10 +107,10 @@ class GenerativeModel(nn.Module, ABC):
     def decoded_draws(
         self, memory: AnyMemory, samples: int, addresses: Any, generator: torch.Generator | None
     ) -> tuple[Int[Tensor, "samples"], Float[Tensor, "samples outputs height width"]]:
-        """a ~ p(a) and z ~ p(z|m_a), or at the given `addresses`; a, and what the decoder makes of m_a and z."""
+        """a ~ p(a), or the given `addresses`, and z ~ p(z|m_a); returns a and the decoder's output of m_a and z."""
 
     def targets(self, x: Any) -> Float[Tensor, "batch *image"]:
-        """Targets x, checked, with the type of the weights."""
+        """Targets x, checked and converted to the type of the weights."""
         images = as_targets(x, self.image_shape, next(self.parameters()))
         self.likelihood.check("targets", images)
         return images
@@ -127,17 +127,17 @@ class GenerativeModel(nn.Module, ABC):
         blind: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> Estimate:
-        """Bound and surrogate of one update: `model(x, memory).loss.backward()`.
+        """Bound and surrogate loss of one update: `model(x, memory).loss.backward()`.
 
         Args:
             x: Targets.
-            memory: M; left out for a learned memory.
+            memory: M; leave it out for a learned memory.
             samples: K.
-            estimator: One of `vma.ESTIMATORS`, or an `Estimator` of your own. A model without addresses has
-                nothing to score: it follows the gradient of the estimator's objective.
+            estimator: One of `vma.ESTIMATORS`, or an `Estimator` of your own. A model without addresses has no
+                score: there each estimator is the plain gradient of its objective.
             latent_gradient: `pathwise` or `dreg`.
-            seen: What q(a|x) sees of an image, such as `vma.warps.look` gives.
-            blind: Share of the targets whose pixels do not know those before them (`reading-order`).
+            seen: How q(a|x) sees an image, such as `vma.warps.look` returns.
+            blind: Share of the targets whose pixels do not see those before them (`reading-order`).
             generator: Source of randomness.
         """
         chosen = find_estimator(estimator)
@@ -177,7 +177,7 @@ class GenerativeModel(nn.Module, ABC):
         addresses: Any = None,
         generator: torch.Generator | None = None,
     ) -> Samples:
-        """a ~ p(a), z ~ p(z|m_a), x ~ p(x|m_a,z); with `addresses` given, one sample from each of them."""
+        """a ~ p(a), z ~ p(z|m_a), x ~ p(x|m_a,z); with `addresses`, one sample from each of them."""
         if addresses is None:
             check_samples(samples, 1, "Sampling")
         a, maps = self.decoded_draws(memory, samples, addresses, generator)

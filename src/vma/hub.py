@@ -1,9 +1,9 @@
-"""A model on the Hugging Face hub's layout: a folder of `model.safetensors`, `config.json` and `README.md`.
+"""A model in the Hugging Face hub's layout: a folder of `model.safetensors`, `config.json` and `README.md`.
 
-`model.safetensors` is what `save_model` writes, so `vma.load` reads such a folder too. The hub's own
-`PyTorchModelHubMixin` does not fit: it has to be a base class of the model, whose arguments are numbers and names
-here only in a `ModelConfig`; its files have no format or version; and where a repository has no safetensors it asks
-for a pickle.
+`model.safetensors` is what `save_model` writes, so `vma.load` also reads such a folder. The hub's own
+`PyTorchModelHubMixin` does not fit. It must be a base class of the model, and takes the model's arguments to be
+numbers and names, which only a `ModelConfig` has here. Its files have no format or version, and where a
+repository has no safetensors it asks for a pickle.
 """
 
 import re
@@ -47,7 +47,7 @@ What it was trained on, which licence that has, what it is good and not good for
 
 
 def write_pretrained(model: GenerativeModel, folder: Path, readme: str, *, overwrite: bool = False) -> None:
-    """Write the three files, the weights last: a folder that has them is complete."""
+    """Write the three files, the weights last: a folder that has weights is complete."""
     weights = folder / IN_RUN
     if weights.exists() and not overwrite:
         raise InputError(f"{folder} holds a model already: choose another folder, or overwrite it.")
@@ -58,7 +58,7 @@ def write_pretrained(model: GenerativeModel, folder: Path, readme: str, *, overw
 
 
 def find_pretrained(source: str | Path, revision: str | None = None) -> Path:
-    """Where `vma.load` finds a model: a folder here, a model in the box, or a repository, which is downloaded."""
+    """Where `vma.load` finds a model: a local folder, a model in the box, or a repository, which is downloaded."""
     if str(source) in pretrained_names():
         return Path(source)
     folder = at_home(Path(source))
@@ -74,14 +74,14 @@ def find_pretrained(source: str | Path, revision: str | None = None) -> Path:
 
 
 def download(repository: str, revision: str | None) -> Path:
-    """The files of a repository, in the hub's cache; there is no need of the hub for those that are there."""
+    """The files of a repository in the hub's cache; files that are there already need no connection."""
     try:
         from huggingface_hub import snapshot_download
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from None
     try:
         return Path(snapshot_download(repository, revision=revision, allow_patterns=[IN_RUN, CONFIG, README]))
-    except (OSError, ValueError) as error:  # what the hub's errors are, those of a connection among them
+    except (OSError, ValueError) as error:  # the kinds of the hub's errors, including lost connections
         why = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".:")
         raise InputError(
             f"The repository {repository} cannot be had from the Hugging Face hub: {why}. There is no folder of "
@@ -92,7 +92,7 @@ def download(repository: str, revision: str | None) -> Path:
 def check_config(folder: Path) -> None:
     """Refuse a folder whose `config.json` is not that of its weights."""
     if not (folder / CONFIG).is_file() or not (folder / IN_RUN).is_file():
-        return  # `vma.load` says what is missing; weights alone are enough for it
+        return  # `vma.load` says what is missing; weights without it are enough
     config, _ = read_model(folder / IN_RUN)
     if read_config(folder / CONFIG) != config:
         raise InputError(f"{folder / CONFIG} is not that of the weights beside it: save the model anew.")
@@ -107,7 +107,7 @@ def read_config(path: Path) -> ModelConfig:
 
 
 def readme_of(name: str, model: GenerativeModel, card: Card | None) -> str:
-    """A model's card in the hub's form: what is known of a model in the box, or what is left to be told."""
+    """A model's card in the hub's form: what is known of a model in the box, or headings left to fill in."""
     count = sum(parameter.numel() for parameter in model.parameters())
     config = model.config
     licence = "" if card is None else f"license: {card.licence.split(',')[0].lower()}\n"

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-# log σ is bent smoothly into (−LIMIT, LIMIT): a network that overshoots cannot make a weight infinite.
+# A smooth bound keeps log σ in (−LIMIT, LIMIT), so that a network that overshoots gives no infinite weight.
 LOG_STD_LIMIT = 6.0
 
 

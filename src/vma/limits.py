@@ -1,6 +1,6 @@
-"""How much what comes from outside may unfold to, decided here and asked before anything is allocated.
+"""Limits on input from outside: how much it may unfold to, checked before anything is allocated.
 
-A small file can ask for gigabytes: compression takes them back a thousandfold, and a header promises what it likes.
+A small file can ask for gigabytes: compression expands a thousandfold, and a header may promise any size.
 Sizes are in bytes unless another unit is named.
 """
 
@@ -11,14 +11,14 @@ from vma.errors import InputError
 
 PICTURE = 2**26  # pixels of a picture of up to 8 bits a channel
 DEEP_PICTURE = 2**24  # pixels of one of 16 or 32 bits, which is worked on as 64-bit numbers
-PICTURE_FILE = 2**28  # of the file of a picture
+PICTURE_FILE = 2**28  # of a picture's file
 MEMBERS = 50_000  # of an archive
 ARCHIVE = 2**28  # of all members of an archive together
 UNPACKED = 2**28  # of a compressed file
 MATRICES = 64  # of a MATLAB file
 ELEMENTS = 1024  # of a MATLAB file, matrices or not
-WEIGHTS = 2**22  # numbers that a model may make beyond three times those that its file holds
-PACKINGS = (0, 8)  # of an archive: as it is, and deflated; others unfold far more than a reader asks for
+WEIGHTS = 2**22  # numbers that a model may allocate beyond three times those in its file
+PACKINGS = (0, 8)  # compression methods allowed in an archive: stored and deflated; others expand far more
 
 
 @runtime_checkable
@@ -35,7 +35,7 @@ class Picture(Protocol):
 
 
 def check_picture(picture: Picture, name: str, most: int = PICTURE) -> None:
-    """Refuse a picture with too many pixels; call it before the first is read."""
+    """Refuse a picture with too many pixels; call it before any pixel is read."""
     deep = picture.mode.startswith(("I", "F"))
     limit = min(most, DEEP_PICTURE) if deep else most
     width, height = picture.size
@@ -53,7 +53,7 @@ class Member(Protocol):
 
 
 def check_members(members: Iterable[Member], name: str, limit: int = ARCHIVE) -> None:
-    """Refuse an archive with too many entries, that unpack to too much, or are packed in an unusual way."""
+    """Refuse an archive that has too many entries, unpacks to too much, or uses an unusual compression."""
     members = list(members)
     if len(members) > MEMBERS:
         raise InputError(f"{name} has {len(members)} entries, more than {MEMBERS}: it was not read.")

@@ -11,15 +11,15 @@ from torch import Tensor, nn
 from vma.checks import as_images, as_tensor, check_shape, check_values
 from vma.errors import InputError
 
-START = 0.3  # deviation of learned items at the start (docs/lab-notes)
+START = 0.3  # standard deviation of learned items at the start (docs/lab-notes)
 
 
 @dataclass(frozen=True)
 class Memory:
     """M = {m_1, …, m_|M|}, with optional labels and an optional mask of the items in use.
 
-    `Memory.of` builds one from raw images and checks them. A memory is a value: growing, shrinking and
-    joining give a new one, and no model has to be retrained for it.
+    `Memory.of` builds one from raw images and checks them. A memory is a value: growing, shrinking and joining
+    return a new one, and no model has to be retrained for it.
 
     >>> memory = vma.Memory.of(torch.zeros(3, 28, 28), labels=[0, 0, 1])
     >>> len(memory), len(memory.join(memory)), memory.keep(torch.tensor([2])).labels
@@ -58,13 +58,13 @@ class Memory:
         return self.items[a]
 
     def addresses(self) -> Int[Tensor, "addresses"]:
-        """Every address that may be read, in order."""
+        """All addresses that may be read, in order."""
         if self.mask is None:
             return torch.arange(len(self), device=self.items.device)
         return self.mask.nonzero().squeeze(1)
 
     def keep(self, a: Int[Tensor, "kept"] | Bool[Tensor, "memory"]) -> "Memory":
-        """The memory of the items at `a` alone: a selection, or another order."""
+        """The memory of only the items at `a`: a selection, or another order."""
         return Memory(
             self.items[a],
             None if self.labels is None else self.labels[a],
@@ -72,11 +72,11 @@ class Memory:
         )
 
     def showing(self, seen: Callable[[Tensor], Tensor]) -> "Memory":
-        """The same addresses with every item as `seen` shows it."""
+        """The same addresses, with every item replaced by what `seen` makes of it."""
         return replace(self, items=seen(self.items))
 
     def join(self, other: "Memory") -> "Memory":
-        """The items of both, those of `other` last."""
+        """The items of both memories, those of `other` last."""
         if self.items.shape[1:] != other.items.shape[1:]:
             raise InputError(
                 f"Memories of items {list(self.items.shape[1:])} and {list(other.items.shape[1:])} cannot be "
@@ -93,7 +93,7 @@ class Memory:
         )
 
     def in_use(self) -> Bool[Tensor, "memory"]:
-        """The mask, spelled out."""
+        """The mask; all True if there is none."""
         return (
             torch.ones(len(self), dtype=torch.bool, device=self.items.device)
             if self.mask is None
@@ -110,8 +110,8 @@ class Memory:
 class KeyedMemory:
     """M with k_a = h(m_a) of every item: what depends on the items alone, computed once and carried along.
 
-    Every method of a model that reads takes one in place of a raw `Memory`; `VMA.keyed` makes it. The keys are
-    those of the weights that made them.
+    Every method of a model that reads a memory takes one in place of a raw `Memory`; `VMA.keyed` makes it. Keys
+    belong to the weights that computed them.
 
     >>> model = vma.build_vma(vma.paper_mlp())
     >>> keyed = model.keyed(vma.Memory.of(torch.zeros(3, 28, 28)))
@@ -135,29 +135,29 @@ class KeyedMemory:
         return self.memory.items
 
     def keep(self, a: Int[Tensor, "kept"]) -> "KeyedMemory":
-        """The items at `a` alone."""
+        """Only the items at `a`."""
         return KeyedMemory(self.memory.keep(a), self.keys[a]).by_coordinate()
 
     def join(self, other: "KeyedMemory") -> "KeyedMemory":
-        """The items of both, those of `other` last."""
+        """The items of both memories, those of `other` last."""
         joined = torch.cat((self.keys, other.keys))
         return KeyedMemory(self.memory.join(other.memory), joined).by_coordinate()
 
     def only(self, mask: Bool[Tensor, "memory"]) -> "KeyedMemory":
-        """The same items and addresses, of which only those in the mask can be read."""
+        """The same items and addresses, with only those in the mask readable."""
         return replace(self, memory=replace(self.memory, mask=mask))
 
     def by_coordinate(self) -> "KeyedMemory":
-        """The same with keys stored coordinate by coordinate: so a single query reads a large memory in order."""
+        """The same with keys stored coordinate by coordinate, so that one query reads a large memory in order."""
         return replace(self, keys=self.keys.T.contiguous().T)
 
 
 @dataclass(frozen=True)
 class PrecedingImages:
-    """M of x_t is x_1 … x_{t−1}: what a model of sequences conditions on, in place of a `Memory`.
+    """M of x_t is x_1 … x_{t−1}: what a model of sequences conditions on instead of a `Memory`.
 
     Attributes:
-        length: T; the targets of a sequence follow each other.
+        length: T; the T targets of a sequence stand next to each other in the batch.
     """
 
     length: int
@@ -192,12 +192,12 @@ class LearnedMemory(nn.Module):
         self.items = nn.Parameter(START * torch.randn(items, *shape))
 
     def forward(self) -> Memory:
-        """The memory as it is now; gradients flow to the parameter."""
+        """The memory as it is now, through which gradients flow to the parameter."""
         return Memory(self.items)
 
 
 def choose_memory(memory: Any, learned: LearnedMemory | None, shape: Sequence[int], like: Tensor) -> Memory:
-    """The memory that a model is to use: the given one, checked, with the type of `like`, or its learned one."""
+    """The memory that a model uses: the given one, checked and with the type of `like`, or its learned one."""
     if learned is not None:
         if memory is not None:
             raise InputError("This model has a learned memory of its own: leave the memory out.")

@@ -26,9 +26,9 @@ from vma.warps import Look
 
 
 class VMA(GenerativeModel):
-    """The generative model with memory, put together from its parts; `vma.build_model` makes them from names.
+    """The generative model with memory, put together from parts; `vma.build_model` makes these from names.
 
-    Few-shot: pass a `Memory` of raw items with every call; it may be another one each time. Learned memory:
+    Few-shot: pass a `Memory` of raw items with every call, each time another one if you like. Learned memory:
     leave `memory` out, and the model's own parameter is used.
 
     >>> model = vma.build_vma(vma.ModelConfig(maps=8))
@@ -39,11 +39,11 @@ class VMA(GenerativeModel):
     (torch.Size([2, 5]), torch.Size([2]))
 
     Args:
-        networks: What maps x, m and z, of one family.
+        networks: The networks of one family, which map x, m and z.
         addressing: p(a) and q(a|x).
         likelihood: p(x|m,z).
-        learned_memory: M, where it is a parameter.
-        config: What the parts were made from, if they were; needed to save the model.
+        learned_memory: M, if it is a parameter.
+        config: The configuration that the parts were made from, if any; needed to save the model.
     """
 
     has_addresses = True
@@ -68,9 +68,9 @@ class VMA(GenerativeModel):
         return choose_memory(memory, self.learned_memory, self.networks.item_shape, next(self.parameters()))
 
     def keyed(self, memory: AnyMemory = None) -> KeyedMemory:
-        """The memory to use, with its keys; those of a `KeyedMemory` are not computed again.
+        """The memory to use, with its keys, which are not computed again for a `KeyedMemory`.
 
-        While the key network learns, they are: keys of earlier weights would have no gradient, or an old one.
+        While the key network learns, they are: keys made by earlier weights would have no gradient, or an old one.
         """
         if not isinstance(memory, KeyedMemory) or self.learned_memory is not None:
             return self.addressing.keyed(self.memory(memory))
@@ -84,7 +84,7 @@ class VMA(GenerativeModel):
 
     @torch.no_grad()
     def remember(self, items: Float[Tensor, "memory *image"]) -> KeyedMemory:
-        """The memory of these images with its keys, to be kept; the model must give them a probability."""
+        """A memory of these images with its keys, to be kept; the likelihood must accept the images."""
         self.likelihood.check("images", items)
         return self.keyed(Memory(items)).by_coordinate()
 
@@ -111,7 +111,7 @@ class VMA(GenerativeModel):
         q_a: AddressDistribution | None = None,
         generator: torch.Generator | None = None,
     ) -> BoundTerms:
-        """The terms of the bound at `samples` reads per target, drawn from q(a,z|x); `q_a` where it is known."""
+        """The terms of the bound at `samples` reads per target from q(a,z|x); pass `q_a` if it is known already."""
         check_samples(samples, 1, "A bound")
         check_sampling(sampling)
         if sampling == "adaptive" and hold_q_z:
@@ -139,7 +139,7 @@ class VMA(GenerativeModel):
                 chunk=chunk,
             )
 
-        # Too few reads leave none to spend on a pilot.
+        # With so few reads, none can be spared for a pilot.
         plain = "independent" if sampling == "adaptive" and samples < FEWEST_ADAPTIVE else sampling
         return found.read(samples, plain, generator, at)
 
@@ -150,7 +150,7 @@ class VMA(GenerativeModel):
         seen: Look | None,
         q_a: AddressDistribution | None,
     ) -> "WholeLook":
-        """p(a) and q(a|x) over all of M; q(a|x) may be known."""
+        """p(a) and q(a|x) over all of M; q(a|x) may be given."""
         keyed = self.keyed(memory)
         p_a = self.addressing.prior(keyed)
         if q_a is None:
@@ -158,7 +158,7 @@ class VMA(GenerativeModel):
         return WholeLook(keyed.memory, p_a, q_a)
 
     def proposal(self, x: Any, memory: SearchedMemory, seen: Look | None = None) -> Proposal:
-        """r(a|x) = (1 − ε) softmax_C S(m_a, x) + ε p(a), with C what a search of M finds.
+        """r(a|x) = (1 − ε) softmax_C S(m_a, x) + ε p(a), where C is what a search of M finds.
 
         While the key network learns, the keys of the candidates are computed anew, and S has its gradient.
         """
@@ -174,7 +174,7 @@ class VMA(GenerativeModel):
     def candidate_keys(
         self, addresses: Int[Tensor, "batch candidates"], memory: SearchedMemory, seen: Look | None
     ) -> Float[Tensor, "batch candidates matching"]:
-        """k_a of the candidates: as they are stored, or as the weights now have them while these learn."""
+        """k_a of the candidates: as stored, or computed by the present weights while these learn."""
         if not (torch.is_grad_enabled() and any(each.requires_grad for each in self.addressing.parameters())):
             return memory.keys(addresses)
         items, place = addresses.unique(return_inverse=True)
@@ -182,7 +182,7 @@ class VMA(GenerativeModel):
         return self.addressing.keyed(Memory(raw if seen is None else seen(raw))).keys[place]
 
     def glance(self, x: Float[Tensor, "batch *image"], memory: Memory, seen: Look) -> AddressDistribution:
-        """q(a|x) of matching networks that see targets and items as `seen` shows them."""
+        """q(a|x) by matching networks that see targets and items as `seen` shows them."""
         return self.addressing.posterior(seen(x), self.addressing.keyed(memory.showing(seen)))
 
     def terms_at(
@@ -198,11 +198,11 @@ class VMA(GenerativeModel):
         blind: Bool[Tensor, "batch"] | None = None,
         chunk: int = 0,
     ) -> BoundTerms:
-        """The terms at given reads and `noise` of z; no randomness is left.
+        """The terms at given reads and `noise` of z, without further randomness.
 
-        What depends on m alone is computed once per unique item, on x alone once per target, the encoder once per
-        unique pair of target and item, and only the decoder once per read; with a `chunk`, for so many rows at
-        a time.
+        What depends on m alone is computed once per unique item; on x alone, once per target. The encoder runs
+        once per unique pair of target and item, and only the decoder once per read. A `chunk` limits how many
+        rows they process at a time.
         """
         targets, pixels = self.networks.targets(x), self.likelihood.targets(x, blind)
         blocks: list[Gather] = [*gather(reads).blocks(chunk)]
@@ -284,7 +284,7 @@ class VMA(GenerativeModel):
     def decoded_draws(
         self, memory: AnyMemory, samples: int, addresses: Any, generator: torch.Generator | None
     ) -> tuple[Int[Tensor, "samples"], Float[Tensor, "samples outputs height width"]]:
-        """a ~ p(a) and z ~ p(z|m_a), or at the given `addresses`; a, and what the decoder makes of m_a and z."""
+        """a ~ p(a), or the given `addresses`, and z ~ p(z|m_a); returns a and the decoder's output of m_a and z."""
         like = next(self.parameters())
         chosen: Memory | SearchedMemory
         if isinstance(memory, SearchedMemory):
@@ -305,7 +305,7 @@ class VMA(GenerativeModel):
         a: Int[Tensor, "samples"],
         noise: Float[Tensor, "samples latent"],
     ) -> Float[Tensor, "samples outputs height width"]:
-        """What the decoder makes of m_a and z = μ + σ ε, with μ and σ those of p(z|m_a) and `noise` ε."""
+        """The decoder's output for m_a and z = μ + σ ε, with μ and σ of p(z|m_a) and `noise` ε."""
         items, rows = a.unique(return_inverse=True)
         features = self.networks.items(memory.read(items).to(noise))
         z = DiagonalGaussian.of_statistics(features.prior[rows]).sample(noise)
@@ -320,7 +320,7 @@ class VMA(GenerativeModel):
         uniforms: Float[Tensor, "samples *image"],
         temperature: float = 1.0,
     ) -> Drawing:
-        """x ~ p(x|m_a,z) by `uniforms`, at z = μ + σ ε with μ and σ those of p(z|m_a) and `noise` ε."""
+        """x ~ p(x|m_a,z) from `uniforms`, at z = μ + σ ε with μ and σ of p(z|m_a) and `noise` ε."""
         return self.likelihood.draw(self.decoded(memory, a, noise), uniforms, temperature)
 
 
@@ -339,7 +339,7 @@ class WholeLook:
         generator: torch.Generator | None,
         at: Callable[[Reads], BoundTerms],
     ) -> BoundTerms:
-        """The terms `at` reads from q(a|x), drawn as `sampling` says."""
+        """The terms that `at` gives for reads from q(a|x), drawn as `sampling` says."""
         if sampling == "adaptive":
             return adaptive(self.q_a, samples, self.memory, generator, at)
         return at(draw(self.q_a, samples, self.memory, sampling, generator))
@@ -364,12 +364,12 @@ class SearchedLook:
         generator: torch.Generator | None,
         at: Callable[[Reads], BoundTerms],
     ) -> BoundTerms:
-        """The terms `at` reads from r(a|x), drawn as `sampling` says."""
+        """The terms that `at` gives for reads from r(a|x), drawn as `sampling` says."""
         return draw_places(self.q_a, samples, sampling, generator, at)
 
 
 def check_addresses(addresses: Any, count: int, device: torch.device) -> Int[Tensor, "samples"]:
-    """`addresses` as a tensor of numbers of a memory's items, of which there are `count`."""
+    """`addresses` as a tensor, checked against a memory of `count` items."""
     a = as_tensor("addresses", addresses).to(device)
     whole = a.ndim == 1 and len(a) > 0 and not a.is_floating_point()
     if not whole or int(a.min()) < 0 or int(a.max()) >= count:
@@ -378,7 +378,7 @@ def check_addresses(addresses: Any, count: int, device: torch.device) -> Int[Ten
 
 
 def addressed(model: GenerativeModel, purpose: str) -> VMA:
-    """The model, which must have addresses for that `purpose`, such as `dream`."""
+    """The model, if it has addresses; otherwise an error that names the `purpose`, such as `dream`."""
     if not isinstance(model, VMA):
         raise InputError(f"A {type(model).__name__} has no addresses, so it cannot {purpose}: use a VMA.")
     return model

@@ -1,7 +1,7 @@
 """The parts of a model by name: what a `ModelConfig` may say, and where each is made.
 
-A part from outside joins by a call, such as `SIMILARITIES.register("euclidean", Euclidean())`, or by an entry point
-of the registry's group (docs/extending.md).
+A package of your own adds a part by a call, such as `SIMILARITIES.register("euclidean", Euclidean())`, or by an
+entry point of the registry's group (docs/extending.md).
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Pythons with known holes in what is used here."""
+"""Versions of Python with known security holes in modules that this package uses."""
 
 import sys
 

@@ -11,13 +11,13 @@ from vma.errors import InputError
 
 @dataclass(frozen=True)
 class Within:
-    """The numbers that a setting may have: whole ones where `low` is.
+    """The range of a setting; only whole numbers belong to it if `low` is whole.
 
     Attributes:
-        low: The least.
-        high: The largest.
-        above: Whether it must be above the least.
-        below: Whether it must be below the largest.
+        low: The smallest number.
+        high: The largest number.
+        above: Whether `low` itself is excluded.
+        below: Whether `high` itself is excluded.
     """
 
     low: int | float
@@ -27,11 +27,11 @@ class Within:
 
     @property
     def whole(self) -> bool:
-        """Whether only whole numbers will do."""
+        """Whether only whole numbers are allowed."""
         return isinstance(self.low, int)
 
     def holds(self, value: object) -> bool:
-        """Whether `value` is such a number; what is not finite, or true or false, is none."""
+        """Whether `value` is a number in this range; NaN, infinities, True and False are not."""
         if isinstance(value, bool) or not isinstance(value, Integral if self.whole else Real):
             return False
         number: Any = value
@@ -46,9 +46,9 @@ class Within:
         return f"{kind} {least} and {'below' if self.below else 'at most'} {self.high}"
 
 
-MOST = 10**9  # of whatever is counted
-Count = Annotated[int, Within(1, MOST)]  # one or more
-Number = Annotated[int, Within(0, MOST)]  # any, or none
+MOST = 10**9  # of anything that is counted
+Count = Annotated[int, Within(1, MOST)]  # at least one
+Number = Annotated[int, Within(0, MOST)]  # possibly none
 Size = Annotated[int, Within(1, 2**16)]  # of a layer
 Pixels = Annotated[int, Within(1, 2**10)]  # of an image, down or across
 Threads = Annotated[int, Within(0, 2**10)]
@@ -61,7 +61,7 @@ Minutes = Annotated[float, Within(0.0, 1e8)]
 
 
 def check_ranges(settings: Any, prefix: str = "") -> None:
-    """Refuse a dataclass with a number outside its range; `prefix` stands before the names in the sentence."""
+    """Refuse a dataclass with a number outside its range; the error puts `prefix` before the setting's name."""
     for name, within in ranges_of(settings.__class__).items():
         for value in numbers_in(getattr(settings, name)):
             if not within.holds(value):
@@ -70,7 +70,7 @@ def check_ranges(settings: Any, prefix: str = "") -> None:
 
 @cache
 def ranges_of(kind: type) -> dict[str, Within]:
-    """The range of every field of a dataclass that has one, by its name."""
+    """The range of each field of a dataclass that declares one, by name."""
     hints = get_type_hints(kind, include_extras=True)
     found = {field.name: range_in(hints[field.name]) for field in fields(kind)}
     return {name: within for name, within in found.items() if within is not None}
@@ -85,7 +85,7 @@ def range_in(hint: Any) -> Within | None:
 
 
 def numbers_in(value: Any) -> Iterator[Any]:
-    """The numbers of a setting that may be a tuple of them, or None."""
+    """The numbers in a setting, which may also be a tuple of them, or None."""
     if isinstance(value, tuple | list):
         for each in value:
             yield from numbers_in(each)
@@ -94,7 +94,7 @@ def numbers_in(value: Any) -> Iterator[Any]:
 
 
 def shown(value: object) -> str:
-    """A value for a sentence; a long one is cut."""
+    """A value as text for an error, cut if it is long."""
     if isinstance(value, int) and abs(value) >= 10**30:
         return "one of more than 30 digits"
     text = repr(value)

@@ -1,4 +1,4 @@
-"""Which addresses are read, and how what is computed once per item or pair reaches every read."""
+"""Which addresses are read, and how features computed once per item or pair reach every read."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -23,8 +23,8 @@ class Reads:
     Attributes:
         addresses: a.
         log_mass: Share of q(a|x) that each read stands for (see `BoundTerms`).
-        log_rest: Log of q(a|x)'s mass on what was not read, for distinct reads.
-        choice: One-hot rows with a straight-through gradient, or None where reads have no gradient.
+        log_rest: Log of q(a|x)'s mass on the addresses that were not read; only for distinct reads.
+        choice: One-hot rows with a straight-through gradient; None where reads have no gradient.
     """
 
     addresses: Int[Tensor, "batch samples"]
@@ -33,7 +33,7 @@ class Reads:
     choice: Float[Tensor, "batch samples memory"] | None = None
 
     def log_prob(self, distribution: Distribution) -> Float[Tensor, "batch samples"]:
-        """log P(a) of every read; for straight-through reads it has a gradient in a."""
+        """log P(a) of every read; straight-through reads also pass a gradient to a."""
         if self.choice is None or not isinstance(distribution, AddressDistribution):
             return distribution.log_prob(self.addresses)
         log_probs = distribution.log_probs
@@ -42,19 +42,19 @@ class Reads:
 
 
 ALL = slice(None)
-PILOT = 4  # with `adaptive`, one read in so many is spent on finding out where p(a|x) is
-FEWEST_ADAPTIVE = 2 * PILOT  # reads below which that is not worth it
+PILOT = 4  # with `adaptive`, one read in four first finds out where p(a|x) lies
+FEWEST_ADAPTIVE = 2 * PILOT  # with fewer reads, a pilot does not pay
 
 
 @dataclass(frozen=True)
 class HardGather:
-    """The unique items and pairs among reads, item by item: what is computed once for each reaches every read.
+    """The unique items and pairs among reads; what is computed once for each of them reaches every read.
 
-    Items are sorted, pairs and reads follow their order, and so reads of one item stand together.
+    Items are sorted, and pairs and reads follow their order, so that the reads of an item stand together.
 
     Attributes:
         items: The unique addresses.
-        reads: The number of each read, of B · K in the order (target, sample).
+        reads: The index of each read in the order (target, sample), from 0 to B · K − 1.
         read_target: Target of each read.
         read_item: Row of `items` that each read uses.
         read_pair: The pair of each read.
@@ -81,7 +81,7 @@ class HardGather:
         return HardGather(items, reads, read_target, read_item, read_pair, pairs % batch, pairs // batch)
 
     def blocks(self, size: int) -> Iterable["HardGather"]:
-        """Blocks of at most `size` items with all their pairs and reads; all in one where `size` is 0."""
+        """Blocks of at most `size` items with all their pairs and reads; a single block if `size` is 0."""
         if not size:
             yield self
             return
@@ -111,7 +111,7 @@ class HardGather:
     def halves(
         self, of_items: tuple[Tensor, ...], part: slice
     ) -> tuple[tuple[Tensor, ...], list[int] | None]:
-        """Rows for the reads of `part`: one per read or, where there is no gradient, one per item and its reads."""
+        """Rows for the reads of `part`: one per read; without a gradient, one per item with its number of reads."""
         rows = self.read_item[part]
         if torch.is_grad_enabled():
             return tuple(half.index_select(0, rows) for half in of_items), None
@@ -134,9 +134,9 @@ class HardGather:
 
 @dataclass(frozen=True)
 class StraightThroughGather:
-    """Rows for every read as Σ_a choice_a f_a: the value of the item read, a gradient to every address.
+    """Rows for every read as Σ_a choice_a f_a: the value of the item read, with a gradient to every address.
 
-    Every read is a pair of its own, because its gradient is its own, and features are needed for all of M.
+    Each read is its own pair, because its gradient is its own; features of all of M are needed.
     """
 
     items: Int[Tensor, "items"]
@@ -152,12 +152,12 @@ class StraightThroughGather:
         return StraightThroughGather(items, reads, reads // choice.shape[1], flat)
 
     def blocks(self, size: int) -> Iterable["StraightThroughGather"]:
-        """A single block, since every read is of all items."""
+        """A single block, since every read needs all items."""
         return [self]
 
     @property
     def pairs(self) -> int:
-        """Number of pairs: that of the reads."""
+        """Number of pairs, which is that of reads."""
         return len(self.reads)
 
     def to_reads(self, of_items: Tensor, part: slice = ALL) -> Tensor:
@@ -169,15 +169,15 @@ class StraightThroughGather:
         return tuple(self.to_reads(half, part) for half in of_items), None
 
     def items_of_pairs(self, of_items: Tensor, part: slice = ALL) -> Tensor:
-        """One row per pair, which is a read, from one row per item."""
+        """One row per pair (here, per read) from one row per item."""
         return self.to_reads(of_items, part)
 
     def targets_of_pairs(self, of_targets: Tensor, part: slice = ALL) -> Tensor:
-        """One row per pair, which is a read, from one row per target."""
+        """One row per pair (here, per read) from one row per target."""
         return of_targets.index_select(0, self.read_target[part])
 
     def pairs_to_reads(self, of_pairs: Tensor) -> Tensor:
-        """The rows themselves."""
+        """The rows as they are: every pair is a read."""
         return of_pairs
 
 
@@ -185,7 +185,7 @@ Gather = HardGather | StraightThroughGather
 
 
 def gather(reads: Reads) -> Gather:
-    """How features reach the reads."""
+    """The gather that brings features to these reads."""
     return HardGather.of(reads.addresses) if reads.choice is None else StraightThroughGather.of(reads.choice)
 
 
@@ -200,7 +200,7 @@ def independent(
 def all_addresses(
     q_a: AddressDistribution, samples: int, memory: Memory, generator: torch.Generator | None = None
 ) -> Reads:
-    """Every address in use, `samples` times: sums over a are exact, z is sampled."""
+    """Every address in use, `samples` times: sums over a are exact, and only z is sampled."""
     batch = q_a.log_probs.shape[0]
     addresses = memory.addresses().repeat_interleave(samples).expand(batch, -1)
     return Reads(addresses, q_a.log_prob(addresses) - math.log(samples))
@@ -216,10 +216,12 @@ def stratified(
 ) -> Reads:
     """p(x|M) = Σ_{a in S} p(a) p(x|m_a) + Σ_{a not in S} p(a) p(x|m_a): exact in a in S, sampled outside.
 
-    n_a = ⌊(K − K₀) r(a)⌋ of the K reads go to address a, where r is the `allocation`, q(a|x) if there is none,
-    and S is where n_a is at least 1: each such read stands for q(a|x) / n_a. What is left of the K reads, K₀ or
-    more, is drawn from q(a|x) outside of S, and each of these stands for an equal share of its mass. Whatever r,
-    the expectation of Σ_k mass_k w_k is p(x|M), and so its logarithm bounds log p(x|M). K₀ is `outside`.
+    p(x|M) = Σ_{a in S} p(a) p(x|m_a) + Σ_{a not in S} p(a) p(x|m_a): exact over S, sampled outside.
+
+    Address a gets n_a = ⌊(K − K₀) r(a)⌋ of the K reads, where r is the `allocation` (by default q(a|x)) and K₀ is
+    `outside`. S is where n_a is at least 1, and each read there stands for q(a|x) / n_a. The remaining reads, K₀ or
+    more, are drawn from q(a|x) outside S, and each stands for an equal share of its mass there. Whatever r is, the
+    expectation of Σ_k mass_k w_k is p(x|M), so its logarithm bounds log p(x|M).
     """
     log_q = q_a.log_probs.detach()
     shares = log_q if allocation is None else allocation.log_probs.detach()
@@ -244,7 +246,7 @@ def stratified(
 def without_replacement(
     q_a: AddressDistribution, samples: int, memory: Memory, generator: torch.Generator | None = None
 ) -> Reads:
-    """The K addresses of largest log q(a|x) + Gumbel noise: K distinct ones."""
+    """The K addresses with the largest log q(a|x) + Gumbel noise, which are distinct."""
     if samples > len(memory.addresses()):
         raise InputError(
             f"{samples} distinct addresses cannot be drawn from {len(memory.addresses())} memory items: "
@@ -280,7 +282,7 @@ DRAWS: dict[str, Callable[[AddressDistribution, int, Memory, torch.Generator | N
     "without-replacement": without_replacement,
     "straight-through": straight_through,
 }
-SAMPLINGS = (*DRAWS, "adaptive")  # the one vocabulary for how addresses are read
+SAMPLINGS = (*DRAWS, "adaptive")  # all names for how addresses are read
 
 
 def draw(
@@ -304,12 +306,12 @@ def adaptive(
     generator: torch.Generator | None,
     terms_at: Callable[[Reads], BoundTerms],
 ) -> BoundTerms:
-    """log (K₁ p̂₁ + K₂ p̂₂) / K: p̂₁ from a pilot of K₁ = K/4 reads, p̂₂ from reads shared out by what it found.
+    """log (K₁ p̂₁ + K₂ p̂₂) / K: p̂₁ from a pilot of K₁ = K/4 reads, p̂₂ from reads allocated by its findings.
 
-    Both sum exactly over the addresses that get a read or more and sample z within each (see `stratified`).
-    The pilot's reads are shared out by q(a|x); its weights estimate p(a|x), and the K₂ others are shared out by
-    the mean of the two. p̂₁ is unbiased, and so is p̂₂ whatever the pilot found: the logarithm of their
-    mean is a lower bound of log p(x|M) in expectation, as that of eq. 7 is.
+    Both sum exactly over the addresses that get at least one read, and sample z within each (see `stratified`).
+    The pilot allocates its reads by q(a|x); its weights estimate p(a|x), and the other K₂ reads are allocated by
+    the mean of the two. p̂₁ is unbiased, and so is p̂₂ whatever the pilot finds: the logarithm of their mean is a
+    lower bound of log p(x|M) in expectation, like that of eq. 7.
     """
     reads = stratified(q_a, samples // PILOT, memory, generator)
     pilot = terms_at(reads)

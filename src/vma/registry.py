@@ -1,4 +1,4 @@
-"""Parts by name: those of this package, and those that another one adds by an entry point or a call."""
+"""Parts by name: those of this package, and those that other packages add."""
 
 import pkgutil
 from collections.abc import Iterator, Mapping
@@ -14,8 +14,8 @@ class Registry(Mapping[str, Part], Generic[Part]):
     """A mapping from names to parts, which others may add to without editing this package.
 
     An installed package adds a part by an entry point of the registry's group; a script adds one by `register`.
-    Entry points are looked for when a name is asked for that is not known yet, or when all names are listed; each
-    is imported when its part is asked for.
+    Entry points are looked up when an unknown name is asked for, or when all names are listed; each is imported
+    only when its part is asked for.
 
     Args:
         kind: What a part is called in an error, such as `similarity`.
@@ -29,7 +29,7 @@ class Registry(Mapping[str, Part], Generic[Part]):
         self.entry_points: dict[str, EntryPoint] | None = None
 
     def register(self, name: str, part: Part) -> None:
-        """Add a part; a name that is taken is refused."""
+        """Add a part; a name that is already taken is refused."""
         if name in self:
             raise InputError(f"There is a {self.kind} called {name!r} already: choose another name.")
         self.parts[name] = part
@@ -60,7 +60,7 @@ class Registry(Mapping[str, Part], Generic[Part]):
         return self[name]
 
     def installed(self) -> dict[str, EntryPoint]:
-        """The entry points of the group, by name; one whose name is taken is refused."""
+        """The entry points of the group, by name; one whose name is already taken is refused."""
         if self.entry_points is None:
             found: dict[str, EntryPoint] = {}
             for point in entry_points(group=self.group):

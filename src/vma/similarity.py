@@ -16,7 +16,7 @@ NORM_FLOOR = 1e-4
 
 @runtime_checkable
 class Similarity(Protocol):
-    """S(m_a, x), from what is computed once per item and once per target."""
+    """S(m_a, x), computed from what is needed once per item and once per target."""
 
     def keys(self, e: Float[Tensor, "memory matching"]) -> Float[Tensor, "memory matching"]:
         """k_a of every item, from its embedding e_a."""
@@ -27,12 +27,12 @@ class Similarity(Protocol):
     def scores(
         self, keys: Float[Tensor, "memory matching"], e: Float[Tensor, "*batch matching"]
     ) -> Float[Tensor, "*batch memory"]:
-        """S(m_a, x) of every item and target, from `keys` as given by `keys()` and query embeddings `e`."""
+        """S(m_a, x) of every item and target, from the result of `keys()` and the query embeddings `e`."""
 
 
 @dataclass(frozen=True)
 class InnerProduct:
-    """S(m_a, x) = <k_a, q>, with keys k and queries q divided by their norms or not.
+    """S(m_a, x) = <k_a, q>, with keys k and queries q optionally divided by their norms.
 
     Normalising happens once per key and once per query, so that the similarities of |B| queries and |M|
     items are one matrix product, O(|M||B||e|).

@@ -1,4 +1,4 @@
-"""A scikit-learn classifier that remembers its training images: for who compares methods."""
+"""A scikit-learn classifier that remembers its training images, for comparisons with other methods."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,9 +25,9 @@ except ModuleNotFoundError as error:
 
 
 class MemoryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """p(c|x) by a trained model whose memory is the training set: to fit is to remember, and nothing is trained.
+    """p(c|x) by a trained model whose memory is the training set: `fit` only remembers, nothing is trained.
 
-    Images are arrays [images, height, width], or rows of pixels as scikit-learn has them. The smallest and the
+    Images are arrays [images, height, width], or rows of pixels as is usual in scikit-learn. The smallest and the
     largest number of the training set are paper and ink, or the other way round.
 
     >>> from sklearn.datasets import load_digits
@@ -39,19 +39,19 @@ class MemoryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         model: Folder of a run, file of a model, name of one in the box, or a `TrainedModel`.
-        shape: Height and width of images that are given as rows; one of them may be −1, for what is left. None for
-            square ones.
+        shape: Height and width of images that are given as rows; −1 for one of them means whatever is left. None
+            for square images.
         by: The rule of recognition, as for `ImageMemory.recognise`.
         samples: Draws of z for each item whose likelihood is asked for.
-        seed: Of the draws: the same images get the same answers.
-        invert: Whether small numbers are ink: `yes`, `no`, or `auto` for what the border of each image says.
+        seed: Seed of the draws: the same images get the same answers.
+        invert: Whether small numbers are ink: `yes`, `no`, or `auto` to decide by the border of each image.
     """
 
     def __init__(
         self,
         model: Any = DEFAULT,
         *,
-        shape: Any = None,  # by scikit-learn's conventions, nothing is looked at before `fit`
+        shape: Any = None,  # scikit-learn's convention: nothing is checked before `fit`
         by: Any = RULE,
         samples: Any = 8,
         seed: Any = 0,
@@ -96,13 +96,13 @@ class MemoryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[best]
 
     def ink(self, model: VMA, X: np.ndarray) -> Ink:
-        """Images as `model` sees them; one without any ink is no error here, but an image of nothing."""
+        """Images as `model` sees them; one without ink is no error here, but an empty image."""
         ink = torch.cat([ink_or_nothing(model, image, self.options_) for image in self.images(X)])
         names = tuple(f"image {i + 1} of {len(ink)}" for i in range(len(ink)))
         return Ink(ink, names, (None,) * len(ink))
 
     def images(self, X: np.ndarray) -> list[Float[np.ndarray, "height width"]]:
-        """Images from 0 to 1."""
+        """Images with values from 0 to 1."""
         low, high = self.levels_
         shares = (np.asarray(X, dtype=np.float64) - low) / max(high - low, np.finfo(float).tiny)
         return [*np.clip(shares.reshape(len(X), *self.sides(X)), 0, 1)]
@@ -117,7 +117,7 @@ class MemoryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.shape or (side, side)
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn should know: images may also be three-dimensional arrays."""
+        """What scikit-learn should know: three-dimensional arrays are accepted too."""
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags

@@ -20,7 +20,7 @@ from vma.pretrained import pretrained_names, weights_of
 from vma.tensor_files import FileKind, Header, Tensors, read_header, read_tensors, write_tensors
 
 MODEL_FILE = FileKind("vma-model", "model")
-IN_RUN = "model.safetensors"  # name of the model's file in a run's folder
+IN_RUN = "model.safetensors"  # name of the model's file in the folder of a run
 TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -38,8 +38,8 @@ def save_model(
     Args:
         model: The model.
         path: The file.
-        about: What a reader should know of it, for `vma info`: names and sentences.
-        notes: Entries of the header of your own.
+        about: Names and sentences that describe it, shown by `vma info`.
+        notes: Further entries for the header.
     """
     tensors = model.state_dict()
     if bad := not_finite(tensors):
@@ -54,7 +54,7 @@ def save_model(
 
 
 def load_model(path: str | Path) -> GenerativeModel:
-    """The model in `path`, exactly as it was saved, including the type of its weights.
+    """The model in `path`, exactly as it was saved, with weights of the same type.
 
     >>> vma.save_model(vma.build_vma(vma.paper_mlp()), "digits.safetensors")
     >>> vma.load_model("digits.safetensors").config.latent
@@ -80,14 +80,14 @@ def read_model(path: Path) -> tuple[ModelConfig, Tensors]:
 
 
 def read_about(path: Path) -> dict[str, str]:
-    """What was written down about the model in `path`; nothing in files of earlier versions."""
+    """The description saved with the model in `path`; empty for files of earlier versions."""
     about = read_notes(path).get("about", "{}")
     with from_outside(f"{path} has no readable description: it is damaged"):
         return msgspec.json.decode(about, type=dict[str, str])
 
 
 def read_notes(path: Path) -> Header:
-    """What else the header of a model's file says, such as how long it was trained."""
+    """Further entries of a model file's header, such as how long the model was trained."""
     return read_header(path, MODEL_FILE)
 
 
@@ -102,7 +102,7 @@ def read_config(path: Path, header: Mapping[str, str]) -> ModelConfig:
 
 
 def check_weights(path: Path, tensors: Tensors) -> None:
-    """Refuse weights that are none: no numbers, of several types, or values that are not finite."""
+    """Refuse weights that are not floating numbers, not all of one type, or not finite."""
     types = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
     if len(types) != 1 or not types <= set(TYPES):
         found = ", ".join(sorted(str(each).removeprefix("torch.") for each in types)) or "none"
@@ -114,7 +114,7 @@ def check_weights(path: Path, tensors: Tensors) -> None:
 
 
 def check_types(model: GenerativeModel, tensors: Tensors) -> None:
-    """Refuse whole numbers where the model has weights."""
+    """Refuse a tensor of whole numbers where the model has floating weights."""
     own = model.state_dict()
     for name, each in tensors.items():
         if own[name].is_floating_point() != each.is_floating_point():
@@ -122,7 +122,7 @@ def check_types(model: GenerativeModel, tensors: Tensors) -> None:
 
 
 def not_finite(tensors: Mapping[str, Tensor]) -> str:
-    """The name of a tensor with a value that is not finite; empty where all of them are."""
+    """The name of a tensor that holds a value that is not finite; empty if there is none."""
     return next((name for name, each in tensors.items() if not bool(each.isfinite().all())), "")
 
 
@@ -136,7 +136,7 @@ def identity(model: GenerativeModel) -> str:
 
 
 def model_file(path: Path) -> Path:
-    """The file of a model: `path` itself, that of a model in the box, or the one in the folder of a run."""
+    """The file of a model, from the path of that file, the name of a model in the box, or the folder of a run."""
     if str(path) in pretrained_names():
         return weights_of(str(path))
     path = at_home(path)

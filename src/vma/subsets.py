@@ -18,8 +18,8 @@ def log_probability_of_set(
 ) -> Float[Tensor, "batch"]:
     """log P(the first |S| draws without replacement are the set S), S = `members`, from a domain S ∪ rest.
 
-    P(T) = Σ_{i∈T} P(T∖i) q_i / (mass of the domain outside T∖i), from the empty set up to S. The mass outside
-    is a sum of what is left, never one minus what is gone, so a sharp q loses no digits.
+    P(T) = Σ_{i∈T} P(T∖i) q_i / (mass of the domain outside T∖i), from the empty set up to S. The mass outside is
+    summed from what remains, never taken as one minus what is gone, so a sharp q loses no digits.
     """
     log_p = {frozenset[int](): torch.zeros_like(log_rest)}
     for size in range(1, len(members) + 1):

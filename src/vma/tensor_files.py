@@ -25,9 +25,9 @@ class FileKind:
     """A kind of file.
 
     Attributes:
-        format: What its header says that it is.
-        noun: What an error calls it.
-        version: The newest that is known here.
+        format: The name of the format, as it stands in the header.
+        noun: What errors call such a file.
+        version: The newest version that this package reads.
     """
 
     format: str
@@ -36,7 +36,7 @@ class FileKind:
 
 
 def tensor_bytes(kind: FileKind, header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> bytes:
-    """The content of a file of this kind: what it is, its header and its tensors, and a checksum of all of them."""
+    """The content of a file of this kind: its format, header and tensors, with a checksum of all of them."""
     kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     whole = {"format": kind.format, "version": str(kind.version), **header}
     return save(kept, metadata={**whole, "checksum": checksum(whole, kept)})
@@ -50,7 +50,7 @@ def write_tensors(
 
 
 def read_tensors(path: Path, kind: FileKind) -> tuple[Header, Tensors]:
-    """Header and tensors of a file of this kind, refused if it is not what was written."""
+    """Header and tensors of a file of this kind; a file whose checksum does not agree is refused."""
     check_ordinary(path, f"{kind.noun} file")
     with from_outside(f"{path} is not a {kind.noun} file, or is damaged"):
         file = safe_open(path, framework="pt")
@@ -64,7 +64,7 @@ def read_tensors(path: Path, kind: FileKind) -> tuple[Header, Tensors]:
 
 
 def read_header(path: Path, kind: FileKind) -> Header:
-    """The header of a file of this kind alone, at once and without its checksum."""
+    """The header alone of a file of this kind: fast, and without comparing the checksum."""
     check_ordinary(path, f"{kind.noun} file")
     with from_outside(f"{path} is not a {kind.noun} file, or is damaged"):
         header = dict(safe_open(path, framework="pt").metadata() or {})
@@ -73,7 +73,7 @@ def read_header(path: Path, kind: FileKind) -> Header:
 
 
 def check_header(path: Path, kind: FileKind, header: Mapping[str, str]) -> None:
-    """Refuse a file of something else, or of a later version."""
+    """Refuse a file of another kind, or of a later version."""
     if header.get("format") != kind.format:
         raise InputError(f"{path} is a safetensors file, but not one of a vma {kind.noun}.")
     version = header.get("version", "1")

@@ -1,4 +1,4 @@
-"""Small random affine maps of images, for the matching networks in training alone."""
+"""Small random affine maps of images, which only the matching networks see, and only in training."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ Look = Callable[[Images], Images]  # what the matching networks see of an image
 
 @dataclass(frozen=True)
 class WarpSettings:
-    """How far images are moved before the matching networks see them in training; all zero for not at all.
+    """How far images are moved before the matching networks see them in training; not at all if all are zero.
 
-    Each image has a map of its own, its numbers uniform between plus and minus these. The generative model
-    sees every image as it is.
+    Each image gets its own map, whose numbers are uniform between minus and plus these values. The generative
+    model sees every image unchanged.
 
     Attributes:
-        rotation: In radians.
-        shear: Sideways movement by height.
-        scale: Share of the size.
-        aspect: Share of the width by which it differs from the height.
-        shift: Share of half the width, and of half the height.
-        turns: Turn the memory and all that is looked for in it by the same multiple of 90 degrees, and mirror
-            both, at random: this makes characters that nobody has drawn.
+        rotation: Angle in radians.
+        shear: Sideways movement as a share of the height.
+        scale: Change of size, as a share of it.
+        aspect: Change of the width relative to the height, as a share of it.
+        shift: Movement as a share of half the width and half the height.
+        turns: Turn the memory and all its targets by the same multiple of 90 degrees, and mirror them, at random.
+            This makes characters that nobody has drawn.
     """
 
     rotation: Annotated[float, Within(0.0, 10.0)] = 0.0
@@ -44,12 +44,12 @@ class WarpSettings:
 
     @property
     def sizes(self) -> tuple[float, ...]:
-        """The numbers of a map, in the order of `maps`."""
+        """The numbers that describe a map, in the order in which `maps` uses them."""
         return self.rotation, self.shear, self.scale, self.aspect, self.shift, self.shift
 
     @property
     def any(self) -> bool:
-        """Whether images are changed at all."""
+        """Whether images are changed at all; false if every setting is zero."""
         return self.turns or max(self.sizes) > 0
 
 
@@ -69,7 +69,7 @@ def maps(
 
 
 def warped(images: Images, settings: WarpSettings, generator: torch.Generator | None = None) -> Images:
-    """Every image through a map of its own, by bilinear interpolation; beyond the edge there is no ink."""
+    """Every image moved by its own map, with bilinear interpolation; there is no ink beyond the edge."""
     if max(settings.sizes) == 0:
         return images
     whole = images.unsqueeze(1) if images.ndim == 3 else images
@@ -78,14 +78,14 @@ def warped(images: Images, settings: WarpSettings, generator: torch.Generator | 
 
 
 def turned(images: Images, turn: int) -> Images:
-    """`images` turned by `turn` right angles, and mirrored from the fourth on; by 180 degrees if not square."""
+    """`images` turned by `turn` right angles (180 degrees if not square), and mirrored if `turn` is 4 or more."""
     images = images.flip(-1) if turn >= 4 else images
     square = images.shape[-1] == images.shape[-2]
     return images.rot90(turn % 4 if square else 2 * (turn % 2), (-2, -1)).contiguous()
 
 
 def look(settings: WarpSettings, generator: torch.Generator | None = None) -> Look | None:
-    """What the matching networks are to see in one update: one turn for all images, and a warp for each."""
+    """What the matching networks see in one update: one turn for all images, and a map for each."""
     if not settings.any:
         return None
     device = None if generator is None else generator.device
@@ -98,5 +98,5 @@ def look(settings: WarpSettings, generator: torch.Generator | None = None) -> Lo
 
 
 def strength(factor: float, *, turns: bool = False) -> WarpSettings:
-    """The warps that were found to help on drawn characters, times `factor`."""
+    """The warps that helped on drawn characters, multiplied by `factor`."""
     return WarpSettings(0.2 * factor, 0.2 * factor, 0.15 * factor, 0.1 * factor, 0.15 * factor, turns)

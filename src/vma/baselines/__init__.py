@@ -1,4 +1,4 @@
-"""The models that the paper compares with, behind the interface of `VMA` and on the same networks."""
+"""The paper's baselines, behind the interface of `VMA` and on the same networks."""
 
 from vma.baselines.gmn import GenerativeMatchingNetwork
 from vma.baselines.soft_attention import SoftAttention

@@ -24,12 +24,12 @@ HOPS = 4  # passes over the set
 
 @dataclass(frozen=True)
 class ConditioningSets:
-    """Sets X with the same number of targets each, as the two controllers see them.
+    """Sets X, each with the same number of targets, as the two controllers see them.
 
     Attributes:
         prior: What the prior's controller can match.
         shared: What the controller of recognition and likelihood can match.
-        targets: ψ(x) of the targets, where it is known already.
+        targets: ψ(x) of the targets, if it is known already.
     """
 
     prior: Entries
@@ -38,17 +38,17 @@ class ConditioningSets:
 
     @property
     def sets(self) -> int:
-        """Number of sets; the targets of a set follow each other."""
+        """Number of sets; the targets of one set stand next to each other."""
         return len(self.prior.prototypes)
 
 
 class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
     """p(z|X), q(z|x,X) and p(x|z,X), each by matching a query with X: nothing, ψ(x), and z.
 
-    As in the original, ψ is one network for the items and for x as a query; recognition and likelihood share
-    a controller, and the prior has its own. Both have a pseudo-input, so that X may be empty, as it is where
-    `memory` is left out. In place of its residual networks are the layers of the configured family; with
-    `style="published"`, those of its public code (`vma.baselines.published`). |h| is the first of `hidden`.
+    As in the original, ψ is one network both for items and for x as a query; recognition and likelihood share a
+    controller, and the prior has its own. Each controller has a pseudo-input, so that X may be empty: leave
+    `memory` out. The layers of the configured family replace the original's residual networks, except with
+    `style="published"`, which has those of its public code (`vma.baselines.published`). |h| is `hidden[0]`.
 
     Args:
         config: The model; `tied` and `prior` have no effect here.
@@ -97,13 +97,13 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
         mask: Bool[Tensor, "#targets items"],
         targets: Float[Tensor, "batch features"] | None = None,
     ) -> ConditioningSets:
-        """Sets of `items`, given by their ψ, and each target may look at those in its `mask`."""
+        """Sets of `items`, given as ψ; each target may look at the items in its `mask`."""
         controllers = (self.prior_controller, self.shared_controller)
         prior, shared = (controller.entries(items, mask) for controller in controllers)
         return ConditioningSets(prior, shared, targets)
 
     def prior(self, condition: ConditioningSets) -> DiagonalGaussian:
-        """p(z|X): there is no query but the controller's state."""
+        """p(z|X): the only query is the controller's state."""
         rows = len(condition.prior.mask)
         nothing = condition.prior.prototypes.new_zeros(condition.sets, rows, 1, 0)
         read = self.prior_controller(condition.prior, self.prior_query, nothing)
@@ -119,14 +119,14 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
     def decode(
         self, z: Float[Tensor, "batch samples latent"], condition: ConditioningSets
     ) -> Float[Tensor, "batch samples outputs height width"]:
-        """What the likelihood needs for p(x|z,X): the query is z."""
+        """The likelihood's features for p(x|z,X), where the query is z."""
         query = z.unflatten(0, (condition.sets, -1))
         read = self.shared_controller(condition.shared, self.likelihood_query, query)
         maps = self.decoder(torch.cat((query, read), -1).flatten(0, 2))
         return maps.unflatten(0, z.shape[:2])
 
     def condition_of(self, x: Float[Tensor, "batch *image"], memory: AnyMemory) -> ConditioningSets:
-        """One set for all targets; for sequences, the images before each target, with ψ once per image."""
+        """One set for all targets; for sequences, the images before each target, with ψ computed once per image."""
         if not isinstance(memory, PrecedingImages):
             return self.condition(raw_memory(memory))
         if len(x) % memory.length:
@@ -139,7 +139,7 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
 
 
 def check_gmn(config: ModelConfig, hops: int, prior_hops: int) -> None:
-    """Refuse what a generative matching network cannot be."""
+    """Refuse configurations that are impossible for a generative matching network."""
     if config.learned_items:
         raise InputError(
             "A generative matching network conditions on images, not on a learned memory: use learned_items=0."

@@ -1,4 +1,4 @@
-"""p(x|M) = ∫ p(z|M) p(x|z,M) dz: what the baselines share, a latent z and no address."""
+"""p(x|M) = ∫ p(z|M) p(x|z,M) dz: what the baselines share, namely a latent z and no address."""
 
 import math
 from abc import abstractmethod
@@ -26,8 +26,8 @@ Condition = TypeVar("Condition")
 class LatentModel(GenerativeModel, Generic[Condition]):
     """p(z|M), q(z|x,M) and p(x|z,M), behind the interface of `VMA`.
 
-    A final class says what it computes once per memory (`condition`) and how the three distributions follow
-    from that. With log p(a) = log q(a|x) = 0 the multi-sample bound is that of IWAE, and the ELBO that of a VAE.
+    A subclass says what it computes once per memory (`condition`) and how the three distributions follow from
+    that. With log p(a) = log q(a|x) = 0, the multi-sample bound is that of IWAE, and the ELBO that of a VAE.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -36,10 +36,10 @@ class LatentModel(GenerativeModel, Generic[Condition]):
 
     @abstractmethod
     def condition(self, memory: Memory | None = None) -> Condition:
-        """All that depends on M alone, computed once, whatever the number of targets and samples."""
+        """All that depends on M alone, computed once for all targets and samples."""
 
     def condition_of(self, x: Float[Tensor, "batch *image"], memory: AnyMemory) -> Condition:
-        """The same for targets x, from which a model of sequences also makes the memory."""
+        """The same for targets x, which are also the memory in a model of sequences."""
         return self.condition(raw_memory(memory))
 
     @abstractmethod
@@ -54,7 +54,7 @@ class LatentModel(GenerativeModel, Generic[Condition]):
     def decode(
         self, z: Float[Tensor, "batch samples latent"], condition: Condition
     ) -> Float[Tensor, "batch samples outputs height width"]:
-        """What the likelihood needs for p(x|z,M)."""
+        """The likelihood's features for p(x|z,M)."""
 
     def noise(
         self, batch: int, samples: int, generator: torch.Generator | None = None
@@ -103,7 +103,7 @@ class LatentModel(GenerativeModel, Generic[Condition]):
         blind: Bool[Tensor, "batch"] | None = None,
         chunk: int = 0,
     ) -> BoundTerms:
-        """The terms at given `noise` of z; no randomness is left. The encoder runs once per target."""
+        """The terms at given `noise` of z, without further randomness. The encoder runs once per target."""
         p_z, q_z = (d.map(over_samples) for d in (self.prior(condition), self.posterior(x, condition)))
         z = q_z.sample(noise)
         size, pixels = chunk and max(1, chunk // len(x)), self.likelihood.targets(x, blind)
@@ -131,7 +131,7 @@ class LatentModel(GenerativeModel, Generic[Condition]):
     def decoded_draws(
         self, memory: AnyMemory, samples: int, addresses: Any, generator: torch.Generator | None
     ) -> tuple[Int[Tensor, "samples"], Float[Tensor, "samples outputs height width"]]:
-        """z ~ p(z|M), and what the decoder makes of it; the addresses are all 0, for there are none."""
+        """z ~ p(z|M) and the decoder's output for it; the addresses are all 0, since there are none."""
         if addresses is not None:
             raise InputError("This model has no addresses to draw from: leave them out.")
         condition = self.condition(raw_memory(memory))
@@ -141,7 +141,7 @@ class LatentModel(GenerativeModel, Generic[Condition]):
 
 
 def raw_memory(memory: AnyMemory) -> Memory | None:
-    """The items alone: a model without addresses has no use for keys."""
+    """The items alone, since a model without addresses has no use for keys."""
     if isinstance(memory, PrecedingImages):
         raise InputError("Only a generative matching network conditions on preceding images.")
     if isinstance(memory, SearchedMemory):

@@ -21,7 +21,7 @@ Inputs = Float[Tensor, "sets targets samples inputs"]
 
 @dataclass(frozen=True)
 class Entries:
-    """What can be matched in each set, the pseudo-input first; computed once per set.
+    """What can be matched in each set, beginning with the pseudo-input; computed once per set.
 
     Attributes:
         keys: g(x_i), in the matching space.
@@ -35,13 +35,13 @@ class Entries:
 
 
 class Controller(nn.Module):
-    """g, the pseudo-input and the recurrent state that gathers what the set has in common.
+    """The network g, the pseudo-input, and the recurrent state that gathers what the set has in common.
 
     Args:
         features: Size of ψ.
         state: Size of h.
         matching: Size of the matching space.
-        similarity: S. With normalised keys and free queries it is a cosine with a temperature set by f.
+        similarity: S. With normalised keys and free queries it is a cosine whose temperature f sets.
         hops: Number of passes over the set.
         published: Use the layers of GMN's public code, in which the pseudo-input has a key of its own.
     """
@@ -66,7 +66,7 @@ class Controller(nn.Module):
     def entries(
         self, features: Float[Tensor, "sets items features"], mask: Bool[Tensor, "#targets items"]
     ) -> Entries:
-        """The pseudo-input, which every target may look at, and then the items."""
+        """The pseudo-input, which every target may look at, followed by the items."""
         pseudo = self.pseudo_input.expand(len(features), 1, -1)
         prototypes = torch.cat((pseudo, features), 1)
         embedded = self.key(prototypes.flatten(0, 1)).unflatten(0, prototypes.shape[:2])

@@ -24,7 +24,7 @@ from vma.networks.mlp import MLPItemDecoder, perceptron
 
 
 def encoder(config: ModelConfig, shape: tuple[int, ...], outputs: int, scale: float = 1.0) -> nn.Module:
-    """Things of `shape` → the family's layers → `outputs` units, the last layer multiplied by `scale`."""
+    """Inputs of `shape` → the family's layers → `outputs` units, with the last layer multiplied by `scale`."""
     if config.family == "mlp":
         return nn.Sequential(nn.Flatten(), perceptron((math.prod(shape), *config.hidden, outputs), scale))
     embedding = Embedding(config, outputs)
@@ -33,7 +33,7 @@ def encoder(config: ModelConfig, shape: tuple[int, ...], outputs: int, scale: fl
 
 
 def features(config: ModelConfig) -> tuple[nn.Module, int]:
-    """ψ: an image → the family's layers up to the last hidden one, as a vector; and its size."""
+    """ψ: an image → the family's layers up to the last hidden one, as a vector; also returns its size."""
     if config.family == "convolutional":
         return ConvolutionalFeatures(config), flat_size(config)
     layers = perceptron((math.prod(config.image_shape), *config.hidden))
@@ -41,7 +41,7 @@ def features(config: ModelConfig) -> tuple[nn.Module, int]:
 
 
 def decoder(config: ModelConfig, inputs: int, output: Output) -> nn.Module:
-    """A vector of `inputs` units → the family's layers backwards → the output's maps."""
+    """A vector of `inputs` units → the family's layers in reverse → the output's maps."""
     if config.family == "convolutional":
         return ConvolutionalDecoder(config, inputs, output)
     size = (output.maps, config.height, config.width)
@@ -75,7 +75,7 @@ class ConvolutionalDecoder(nn.Module):
         self.activation = activation(config.style)
         extras = [(rows[i + 1] - 2 * rows[i] + 1, columns[i + 1] - 2 * columns[i] + 1) for i in range(3)]
         self.layers = nn.ModuleList(upwards(config.maps, output.maps, extras))
-        for layer in self.layers:  # these counted m's half among their inputs
+        for layer in self.layers:  # their initialisation counted m's half among the inputs
             multiply_weight_(layer, math.sqrt(2.0))
         self.finishes = nn.ModuleList(Finish(config.maps, config.style) for _ in range(5))
         fill_bias(self.layers[-1], output.bias)
@@ -92,7 +92,7 @@ class ConvolutionalDecoder(nn.Module):
 
 
 class ConvolutionalItemDecoder(nn.Module):
-    """p(x|m,z) of `ConvolutionalNetworks`, without the p(z|m) and q(z|m,x) that belong to it there."""
+    """p(x|m,z) of `ConvolutionalNetworks`, without that class's p(z|m) and q(z|m,x)."""
 
     def __init__(self, config: ModelConfig, output: Output) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class ConvolutionalItemDecoder(nn.Module):
         return self.decoder.item(self.context(levels[-1]), levels)
 
     def decode(self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...]) -> Outputs:
-        """The output's maps, of z and m's halves, one row per read."""
+        """The output's maps from z and m's halves, with one row per read."""
         return self.decoder(z, item)
 
 

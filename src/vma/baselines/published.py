@@ -1,9 +1,9 @@
 """The layers of GMN's public code: residual sections with PReLU, its recurrent cell, its sizes, for 28×28 pixels.
 
-Kept from that code: convolutions without biases, weights divided by their norm where it does so, an inner product
-times a learned strength between 0 and 10, a pseudo-input with a key of its own. Different here: log σ is a layer's
-output, bent into ±6, as in all models of this package, instead of σ its softplus, clipped at ±10; and images are
-enlarged with the centres of pixels at ½. A strength that starts below 0 has no gradient, there as here.
+Kept from that code: convolutions without biases, weights divided by their norm in the same places, an inner
+product times a learned strength between 0 and 10, a pseudo-input with its own key. Different here: as in all
+models of this package, log σ is a layer's output bounded by ±6, whereas there σ is a softplus clipped at ±10; and
+images are enlarged with pixel centres at ½. Here as there, a strength that starts below 0 has no gradient.
 """
 
 import math
@@ -16,9 +16,9 @@ from torch.nn import functional
 from vma.config import ModelConfig
 from vma.networks.features import Output
 
-SIDES = (28, 13, 6, 3)  # of the maps, from the image down
+SIDES = (28, 13, 6, 3)  # height and width of the maps, from the image down
 MAPS = (1, 16, 32, 32)
-KERNELS = (4, 3, 2)  # of the layers between them, of stride 2
+KERNELS = (4, 3, 2)  # kernels of the layers between them, which have stride 2
 BLOCKS = (3, 3, 2)  # kernels of the residual blocks, on the way down
 FEATURES = MAPS[-1] * SIDES[-1] ** 2
 SLOPE, CELL_SLOPE = 0.01, 0.02  # PReLU starts with slopes between −SLOPE and SLOPE
@@ -26,7 +26,7 @@ STRENGTH = (1e-10, 10.0)
 
 
 def truncated_(weight: Tensor, fan_in: int, gain: float) -> None:
-    """w ~ N(0, gain / fan_in), cut at two deviations, in place."""
+    """w ~ N(0, gain / fan_in), truncated at two standard deviations, in place."""
     deviation = math.sqrt(gain / fan_in)
     nn.init.trunc_normal_(weight, std=deviation, a=-2 * deviation, b=2 * deviation)
 
@@ -65,7 +65,7 @@ class NormedConvolution(nn.Conv2d):
 
     def __init__(self, inputs: int, outputs: int, kernel: int) -> None:
         super().__init__(inputs, outputs, kernel, bias=False)
-        before = (kernel - 1) // 2  # an even kernel sees one pixel more after than before
+        before = (kernel - 1) // 2  # an even kernel sees one more pixel after than before
         self.around = (before, kernel - 1 - before) * 2
         self.gain = nn.Parameter(torch.ones(()))
         truncated_(self.weight, inputs * kernel**2, 1.0)
@@ -96,7 +96,7 @@ class Section(nn.Module):
         return y + self.resized(self.shortcut(h), y.shape[2:])
 
     def resized(self, h: Tensor, size: torch.Size) -> Tensor:
-        """h at the size of the section's output: averages, or linear interpolation."""
+        """h at the size of the section's output, by averaging or linear interpolation."""
         if self.down:
             return functional.avg_pool2d(h, self.kernel, 2)
         return functional.interpolate(h, size=tuple(size), mode="bilinear", align_corners=False)
@@ -110,7 +110,7 @@ def features() -> nn.Module:
 
 
 def decoder(config: ModelConfig, inputs: int, output: Output) -> nn.Module:
-    """A vector → 288 → three sections up → the output's maps, by a last 1×1 layer."""
+    """A vector → 288 → three sections up → a last 1×1 layer → the output's maps."""
     shapes = zip((32, 32, 16), (32, 16, 16), KERNELS[::-1], BLOCKS[::-1], strict=True)
     sections = [Section(few, many, kernel, block, False) for few, many, kernel, block in shapes]
     last = nn.Conv2d(16, output.maps, 1, bias=False)

@@ -20,11 +20,11 @@ from vma.parts import SIMILARITIES
 
 @dataclass(frozen=True)
 class KeysAndValues:
-    """What attention needs of M, computed once per M.
+    """What attention needs of M, computed once per memory.
 
     Attributes:
         keys: k_a, in the matching space.
-        values: What is averaged: the items themselves, or each item's half of every layer of the decoder.
+        values: What is averaged: the items themselves, or each item's half of every decoder layer.
         mask: True where an item may be read; None where all may.
     """
 
@@ -36,11 +36,11 @@ class KeysAndValues:
 class SoftAttention(LatentModel[KeysAndValues]):
     """w(z) = softmax_a S(m_a, e(z)), and a decoder that is given the weighted sum of what it reads from M.
 
-    Keys are h(m_a), as in VMA; the query e(z) can depend on nothing but z, as the weights are part of p(x|M).
+    Keys are h(m_a), as in VMA; the query e(z) depends on z alone, since the weights are part of p(x|M).
 
-    `config.reads` says what is averaged. `features`: the decoder's features of each item, once per M, at every
-    scale. `pixels`: the raw items; the decoder's features are those of that one image. They are the same where
-    the decoder's features are linear in m, as in the `mlp` family, and where one item has all the weight.
+    `config.reads` says what is averaged. `features`: the decoder's features of each item at every scale, computed
+    once per memory. `pixels`: the raw items, whose average the decoder then reads as one image. Both are the same
+    if the decoder's features are linear in m, as in the `mlp` family, or if one item has all the weight.
     `tied` and `prior` have no effect here.
     """
 
@@ -60,7 +60,7 @@ class SoftAttention(LatentModel[KeysAndValues]):
         return choose_memory(memory, self.learned_memory, self.config.item_shape, next(self.parameters()))
 
     def condition(self, memory: Memory | None = None) -> KeysAndValues:
-        """k_a and what is averaged, for all of M."""
+        """k_a and the values to be averaged, for all of M."""
         memory = self.memory(memory)
         keys = self.similarity.keys(self.key(memory.items))
         features = self.config.reads == "features"
@@ -75,7 +75,7 @@ class SoftAttention(LatentModel[KeysAndValues]):
     def attention(
         self, z: Float[Tensor, "*batch latent"], memory: Memory | None = None
     ) -> AddressDistribution:
-        """w(z) over the addresses of `memory`, for a look at it."""
+        """w(z) over the addresses of `memory`, to be looked at."""
         return self.weights(z.to(next(self.parameters())), self.condition(memory))
 
     def prior(self, condition: KeysAndValues | None = None) -> DiagonalGaussian:
@@ -91,7 +91,7 @@ class SoftAttention(LatentModel[KeysAndValues]):
     def decode(
         self, z: Float[Tensor, "batch samples latent"], condition: KeysAndValues
     ) -> Float[Tensor, "batch samples outputs height width"]:
-        """What the likelihood needs for p(x|z,m(z)), m(z) the average of the values."""
+        """The likelihood's features for p(x|z,m(z)), where m(z) is the average of the values."""
         flat = z.flatten(0, 1)
         weights = self.weights(flat, condition).log_probs.exp()
         read = tuple(torch.tensordot(weights, value, dims=1) for value in condition.values)

@@ -15,7 +15,7 @@ from vma.networks.convolutional import HEAD_SCALE
 class VAE(LatentModel[None]):
     """p(z) = N(0, I), q(z|x) and p(x|z), with the encoder and decoder of VMA's families without m.
 
-    A memory may be given, as a comparison on the same episodes does, and is not looked at.
+    A memory may be given, as in comparisons on the same episodes, but is ignored.
     """
 
     def __init__(self, config: ModelConfig | None = None) -> None:
@@ -38,5 +38,5 @@ class VAE(LatentModel[None]):
     def decode(
         self, z: Float[Tensor, "batch samples latent"], condition: None = None
     ) -> Float[Tensor, "batch samples outputs height width"]:
-        """What the likelihood needs for p(x|z)."""
+        """The likelihood's features for p(x|z)."""
         return self.decoder(z.flatten(0, 1)).unflatten(0, z.shape[:2])

@@ -1,1 +1,1 @@
-"""The commands of `vma`, one module for each room of the package; everything else can be used without them."""
+"""The commands of `vma`, one module for each room of the package; nothing else depends on them."""

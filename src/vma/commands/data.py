@@ -33,7 +33,7 @@ def list_datasets(data: Path | None = None) -> None:
 
 
 def described(name: str, data: Path | None) -> tuple[str, str, str]:
-    """State, size and summary of a dataset; of one whose package is broken, what is wrong with it."""
+    """State, size and summary of a dataset; if its package is broken, what is wrong with it."""
     try:
         entry = DATASETS[name]
     except InputError as error:
@@ -55,7 +55,7 @@ def state(entry: Entry, data: Path | None) -> tuple[str, str]:
 
 
 def found_files(entry: Entry, data: Path | None) -> list[Path] | None:
-    """The files of a dataset on this machine, or None where some are missing."""
+    """The files of a dataset on this machine; None if some are missing."""
     if entry.instead is not None and (path := locate(entry.instead, data)):
         return [path]
     paths = [locate(source, data) for source in entry.files]
@@ -63,7 +63,7 @@ def found_files(entry: Entry, data: Path | None) -> list[Path] | None:
 
 
 def megabytes(size: int) -> str:
-    """`size` bytes for a reader."""
+    """`size` bytes as text in megabytes."""
     return f"{size / 1e6:.1f} MB"
 
 
@@ -127,7 +127,7 @@ def verify(name: Positional[str | None] = None, *, data: Path | None = None) -> 
 
 
 def is_here(entry: Entry, data: Path | None) -> bool:
-    """Whether a dataset can be loaded without a download, and without a folder of the user's own."""
+    """Whether a dataset can be loaded without a download and without a folder of the user's own."""
     return not entry.yours and found_files(entry, data) is not None
 
 

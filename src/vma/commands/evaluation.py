@@ -39,7 +39,7 @@ EVALUATIONS: dict[str, tuple[Any, Callable[[TrainedRun, Any], Evaluation], str]]
     "posterior": (PosteriorOptions, posterior, "where the model looks, and how it flags what is new (Figure 3)"),
     "samples": (SamplesOptions, samples, "samples from p(x|M) by item or class (Figures 2B, 4A)"),
 }  # fmt: skip
-FIGURES = {  # who draws the picture of an answer: imported only then, since plotting takes a second to import
+FIGURES = {  # what draws an answer's figure; imported only then, since plotting takes a second to import
     "calibration": "vma.evaluation.figures:draw_calibration",
     "novelty": "vma.evaluation.figures:draw_novelty",
 }

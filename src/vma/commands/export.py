@@ -59,7 +59,7 @@ def to_file(run: Path, file: Path, overwrite: bool, half: bool) -> None:
 
 
 def to_onnx(run: Path, folder: Path, overwrite: bool) -> None:
-    """Write ONNX graphs, and say how far each is from torch."""
+    """Write ONNX graphs, and print how far each is from torch."""
     from vma.export import write_onnx  # here, since onnx is an extra
 
     manifest = write_onnx(load(run), folder, overwrite=overwrite)

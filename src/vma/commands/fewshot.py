@@ -79,7 +79,7 @@ def imagine(
 
 
 def check_data_set(out: Path, label: str | None, item: int | None) -> None:
-    """Refuse what makes no sense for a data set before any work is done."""
+    """Refuse options that make no sense for a data set, before any work is done."""
     if label is not None or item is not None:
         raise InputError("--each imagines images of every class: leave --label and --item out.")
     if out.suffix:
@@ -214,14 +214,14 @@ def content(memory: ImageMemory | LargeMemory, found: Explanation, out: Path) ->
 
 
 def print_table(table: Table) -> None:
-    """Print a table as wide as it is, so that names are whole in a file or a pipe too."""
+    """Print a table in its full width, so that names are not cut in a file or a pipe."""
     console = Console(highlight=False, markup=False)
     wide = console.measure(table, options=console.options.update(width=10_000)).maximum
     Console(highlight=False, markup=False, width=max(wide, console.width)).print(table)
 
 
 def model_and_images(paths: tuple[Path, ...]) -> tuple[Path, list[Path]]:
-    """The model, which may stand before the images, and the images; without one, the default in the box."""
+    """The model, if a model comes before the images (else the default one in the box), and the images."""
     if not is_model(paths[0]):
         return Path(DEFAULT), list(paths)
     if len(paths) == 1:
@@ -238,7 +238,7 @@ def is_model(path: Path) -> bool:
 
 
 def open_memory(model: Path, memory: Path, options: FolderOptions) -> ImageMemory | LargeMemory:
-    """The memory in a saved file, or on disk (`vma memory build`), or of the images in a folder."""
+    """The memory in a saved file, in a folder made by `vma memory build`, or made of the images in a folder."""
     trained = load(model)
     if memory.suffix.lower() == ".safetensors" or is_large(memory):
         return trained.open_memory(memory, options=options)
@@ -246,7 +246,7 @@ def open_memory(model: Path, memory: Path, options: FolderOptions) -> ImageMemor
 
 
 def check_suffix(out: Path | None, suffixes: tuple[str, ...]) -> None:
-    """Refuse a file of another kind before any work is done."""
+    """Refuse a file with another suffix, before any work is done."""
     if out is not None and out.suffix.lower() not in suffixes:
         raise InputError(f"{out} must end in {' or '.join(suffixes)}.")
 
@@ -269,7 +269,7 @@ def models(name: Positional[str | None] = None) -> None:
 
 
 def print_card(card: Card) -> None:
-    """Print what there is to know about a model."""
+    """Print what is known about a model."""
     facts = {
         "good for": card.good_for, "not good for": card.bad_for, "trained on": card.data,
         "licence": card.licence, "trained with": card.command,

@@ -1,4 +1,4 @@
-"""`vma info`: what there is to know of a run, of a file, or of a model in the box."""
+"""`vma info`: what is known of a run, of a file, or of a model in the box."""
 
 import json
 from dataclasses import asdict
@@ -35,7 +35,7 @@ def info(path: Path, /) -> None:
 
 
 def facts(path: Path) -> dict[str, str]:
-    """What is known of a model's training, by name; empty where nothing is."""
+    """What is known of a model's training, by name; empty if nothing is known."""
     if str(path) in pretrained_names():
         return card_facts(str(path))
     file = model_file(path)
@@ -79,7 +79,7 @@ def data_of(run: Run, settings: TrainSettings) -> str:
 
 
 def counts(updates: int, asleep: int, hours: float) -> str:
-    """Updates and time."""
+    """Updates and hours as text."""
     sleep = f" and {asleep} asleep" if asleep else ""
     return f"{updates}{sleep}, {hours:.2f} hours"
 
@@ -99,7 +99,7 @@ def likelihoods(run: Run, settings: TrainSettings) -> dict[str, str]:
 
 
 def measured(answer: dict[str, Any]) -> str:
-    """The likelihood that `vma evaluate` has found, and on what."""
+    """The likelihood that `vma evaluate` has found, with its targets and data."""
     nll, data = answer["results"]["nll"], answer["data"]
     images = f"{answer['results']['number_of_targets']} targets of {data['name']} {data['split']}"
     return f"{nll['value']:.1f} ± {nll['error']:.1f} nats: {images}, K = {answer['samples']}"

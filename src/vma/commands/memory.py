@@ -79,7 +79,7 @@ def add(
 
 
 def grow(memory: LargeMemory, sources: list, label: str | None) -> None:
-    """Add images, and keep the index."""
+    """Add images, then build and keep the index."""
     with bar("items") as progress:
         new = fill(memory, sources, label, progress)
     keep_index(memory)
@@ -87,7 +87,7 @@ def grow(memory: LargeMemory, sources: list, label: str | None) -> None:
 
 
 def keep_index(memory: LargeMemory) -> None:
-    """Make the index, with a bar, and keep it."""
+    """Build the index, with a progress bar, and keep it."""
     with bar("index") as progress:
         memory.progress = progress
         memory.save_index()
@@ -178,7 +178,7 @@ def verify(memory: Positional[Folder], *, model: Path = Path(DEFAULT)) -> None:
 
 
 def sample(memory: LargeMemory) -> torch.Tensor:
-    """Some items to ask for."""
+    """Some items, as queries for the check of the index."""
     alive = memory.snapshot.alive()
     chosen_items = alive[np.linspace(0, len(alive) - 1, min(QUERIES, len(alive))).astype(int)]
     return memory.items_at(np.unique(chosen_items)).to(next(memory.model.parameters()))
@@ -199,7 +199,7 @@ def rekey_command(memory: Positional[Folder], *, model: Path = Path(DEFAULT)) ->
 
 
 def opened(model: TrainedModel, path: Path, options: FolderOptions) -> LargeMemory:
-    """The memory in a folder, which has to be one of this kind."""
+    """The memory in a folder, which must be a memory on disk."""
     found = model.open_memory(path, options=options) if is_large(path) else None
     if not isinstance(found, LargeMemory):
         raise InputError(f"{path} is not a memory on disk: make one with 'vma memory build'.")
@@ -208,7 +208,7 @@ def opened(model: TrainedModel, path: Path, options: FolderOptions) -> LargeMemo
 
 @contextmanager
 def bar(what: str) -> Iterator[indexing.Progress]:
-    """A progress bar where someone is looking, and nothing else."""
+    """A progress bar in a terminal; nothing elsewhere."""
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not Console().is_terminal) as shown:
         task = shown.add_task(what, total=None)

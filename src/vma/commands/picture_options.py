@@ -1,11 +1,11 @@
-"""How pictures become ink, as options of the commands that read single ones."""
+"""How pictures become ink, as options of the commands that read single pictures."""
 
 from dataclasses import asdict, field, fields, make_dataclass
 from typing import TYPE_CHECKING, get_type_hints
 
 from vma.data import FolderOptions
 
-OF_A_DATASET = ("held_out", "seed")  # which classes are for testing: nothing that a single picture has
+OF_A_DATASET = ("held_out", "seed")  # which classes are for testing: meaningless for a single picture
 
 if TYPE_CHECKING:
     PictureOptions = FolderOptions
@@ -23,10 +23,10 @@ else:
 
 
 def picture_options(like: FolderOptions) -> PictureOptions:
-    """The same options, but for those of a dataset."""
+    """The same options without those that only a dataset has."""
     return PictureOptions(**{name: value for name, value in asdict(like).items() if name not in OF_A_DATASET})
 
 
 def whole(options: PictureOptions) -> FolderOptions:
-    """The options as everything else takes them."""
+    """The full options that all other code takes."""
     return FolderOptions(**asdict(options))

@@ -66,7 +66,7 @@ def reproduce_command(arguments: Sequence[str]) -> None:
 
 
 def list_experiments() -> None:
-    """What there is, what the paper reports, which runs it needs."""
+    """List the experiments: what the paper reports, and the runs that each needs."""
     table = Table("name", "what the paper reports", "runs", box=None, padding=(0, 1))
     table.columns[0].no_wrap = True
     for name, experiment in EXPERIMENTS.items():
@@ -89,7 +89,7 @@ def run(experiment: Experiment, options: Options) -> None:
 
 
 def command_of(name: str, options: Options) -> str:
-    """What to type to get the same again; folders of this machine are left out or shortened."""
+    """The command that gives the same again; folders of this machine are left out or shortened."""
     words = ["vma", "reproduce", name]
     words += ["--budget", f"{options.budget:g}"] if options.budget else []
     words += ["--updates", str(options.updates)] if options.updates else []

@@ -23,7 +23,7 @@ from vma.serve.guard import Access
 from vma.serve.store import Store
 from vma.serve.token import choose_token
 
-EVERYWHERE = ("0.0.0.0", "::", "")  # hosts that stand for every address of this machine
+EVERYWHERE = ("0.0.0.0", "::", "")  # hosts that mean every address of this machine
 
 
 def serve(
@@ -65,13 +65,13 @@ def serve(
         address = address_of(socket.gethostname() if host in EVERYWHERE else host, port, token)
         print(f"Model   {trained.name}\nMemory  {store.path}\nPage    {address}   (Ctrl-C ends)", flush=True)
         if browser and token is None:
-            # In a thread, since some browsers wait until they are closed.
+            # In a thread, because some browsers return only when they are closed.
             Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         run(create_app(store, Access.to(host, token)), listening)
 
 
 def model_to_draw_with(model: Path | None) -> TrainedModel:
-    """The model that is named, or the newest; it must work on ink."""
+    """The model that is named, or the newest one; it must work on ink."""
     trained = newest_model(default_root()) if model is None else load(model)
     if trained.config.channels > 1:
         raise InputError(f"{trained.name} works in colour, and the page draws ink: choose another model.")
@@ -79,7 +79,7 @@ def model_to_draw_with(model: Path | None) -> TrainedModel:
 
 
 def write_page(model: TrainedModel, folder: Path) -> None:
-    """Write the page as plain files, and say what to do with them."""
+    """Write the page as plain files, and print what to do with them."""
     from vma.serve.static_page import write_static  # here, since onnx is an extra
 
     write_static(model, folder)
@@ -89,7 +89,7 @@ def write_page(model: TrainedModel, folder: Path) -> None:
 
 
 def newest_model(root: Path) -> TrainedModel:
-    """The model of the newest run that can remember images; without any, the default one in the box."""
+    """The model of the newest run that can remember images, or else the default model in the box."""
     files = [*root.glob("*/model.safetensors"), *root.glob("*/vma/model.safetensors")]
     for file in sorted(files, key=lambda path: path.stat().st_mtime, reverse=True):
         try:
@@ -102,7 +102,7 @@ def newest_model(root: Path) -> TrainedModel:
 
 
 def default_memory(model: TrainedModel) -> Path:
-    """Where the memory is kept: models of the same size and kind of images share it."""
+    """The file of the memory; models with images of the same size and kind share it."""
     grey = "-grey" if model.config.likelihood == "categorical" else ""
     name = f"memory-{model.size[0]}x{model.size[1]}{grey}.safetensors"
     return platformdirs.user_data_path("variational-memory") / name
@@ -115,18 +115,18 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.create_server((host, port), family=family)
-    except (OSError, UnicodeError) as error:  # the latter of a host with an empty or a long part
+    except (OSError, UnicodeError) as error:  # UnicodeError: a host with an empty or an overlong part
         raise InputError(
             f"Cannot listen on {host}, port {port} ({said(error)}): choose another --port, or 0 for "
             "any that is free."
         ) from None
-    # Connections inherit this; asyncio sees to it only for sockets of its own, and a small answer would wait 40 ms.
+    # Connections inherit this; asyncio sets it only on its own sockets. Without it, a small answer waits for 40 ms.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
 
 def address_of(host: str, port: int, token: str | None) -> str:
-    """The page's address, for a person."""
+    """The page's address, for the user."""
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}/" + (f"?token={token}" if token else "")
 

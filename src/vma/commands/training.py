@@ -170,7 +170,7 @@ def runs_command(root: Path | None = None) -> None:
 
 
 def run_row(run: Run) -> tuple[list[str], list[str]]:
-    """One line of the table of runs, but for the name, and what is wrong with the run."""
+    """One line of the table of runs without the name, and what is wrong with the run."""
     try:
         metrics, wrong = read_metrics(run.metrics_file), complaints_of(run)
     except InputError as error:
@@ -187,7 +187,7 @@ def run_row(run: Run) -> tuple[list[str], list[str]]:
 
 
 def updates_of(run: Run) -> str:
-    """How far a run is; `?` where that cannot be read."""
+    """How far a run is; `?` if that cannot be read."""
     try:
         return str(latest_progress(run).update) if run.checkpoint_file.exists() else "0"
     except InputError:

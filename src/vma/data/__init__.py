@@ -1,6 +1,6 @@
 """Datasets, each loaded to a `Dataset`, and samplers that draw an `Episode` for every step from one.
 
-Samplers are imported when they are first used, since they wait for torch.
+Samplers are imported when they are first used, because importing them waits for torch.
 """
 
 import importlib

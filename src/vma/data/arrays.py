@@ -1,4 +1,4 @@
-"""Reading arrays and compressed files that a stranger made: bounded in size, never unpickled."""
+"""Reading arrays and compressed files from outside: bounded in size, never unpickled."""
 
 import gzip
 import hashlib
@@ -27,7 +27,7 @@ MATRIX, COMPRESSED = (
     15,
 )  # types of a MATLAB file's elements, and those of numbers with their size in bytes
 NUMBERS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8}
-NUMERIC_CLASSES, COMPLEX = range(6, 16), 0x800  # flags of a matrix; other classes are text, cells, structures
+NUMERIC_CLASSES, COMPLEX = range(6, 16), 0x800  # flags; other classes are text, cells, structures
 
 
 def sha256_of(path: Path) -> str:
@@ -53,7 +53,7 @@ def open_zip(path: Path, limit: int) -> zipfile.ZipFile:
 
 
 def read_entry(archive: zipfile.ZipFile, name: str) -> bytes:
-    """The bytes of one entry, with its checksum verified; not one more than it declares is unpacked."""
+    """The bytes of one entry, with its checksum verified; no more is unpacked than the entry declares."""
     try:
         with archive.open(name) as entry:
             return entry.read(archive.getinfo(name).file_size)
@@ -64,7 +64,7 @@ def read_entry(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def read_npy(content: bytes, source: str) -> np.ndarray:
-    """The array in the bytes of an `.npy` file; pickled objects and false sizes are refused."""
+    """The array in the bytes of an `.npy` file; pickled objects and wrong sizes are refused."""
     file = io.BytesIO(content)
     try:
         version = np.lib.format.read_magic(file)
@@ -94,7 +94,7 @@ def read_npz(path: Path, limit: int = ARCHIVE) -> dict[str, np.ndarray]:
 
 
 def read_maybe_gzip(path: Path, limit: int) -> bytes:
-    """The content of a file, unpacked if it begins like gzip; at most `limit` bytes."""
+    """The content of a file, unpacked if it begins like gzip; refused beyond `limit` bytes."""
     try:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
@@ -110,10 +110,10 @@ def read_maybe_gzip(path: Path, limit: int) -> bytes:
 def read_mat(path: Path, limit: int = UNPACKED) -> dict[str, np.ndarray]:
     """The real numeric matrices of a MATLAB 5 file by name.
 
-    Each is unpacked and checked before scipy reads it: scipy takes a file at its word, so that one
-    wrong byte in the type of an element can crash Python, and a small file can unpack to gigabytes.
+    Each is unpacked and checked before scipy reads it. scipy trusts the file: one wrong byte in the type of an
+    element can crash Python, and a small file can unpack to gigabytes.
     """
-    from scipy.io import loadmat  # here, since it takes longer to import than all the rest
+    from scipy.io import loadmat  # here, because it takes longer to import than everything else
 
     raw = memoryview(read_maybe_gzip(path, limit))
     matrices: dict[str, np.ndarray] = {}
@@ -130,7 +130,7 @@ def read_mat(path: Path, limit: int = UNPACKED) -> dict[str, np.ndarray]:
 
 
 def numeric_matrices(raw: memoryview, order: str, limit: int) -> Iterator[tuple[bytes, memoryview]]:
-    """The real numeric matrices of a MATLAB file, unpacked to at most `limit` bytes in all: head and content."""
+    """The real numeric matrices of a MATLAB file as head and content, unpacked to at most `limit` bytes in all."""
     found = 0
     for kind, content in mat_elements(raw, order):
         if kind == COMPRESSED:
@@ -147,8 +147,8 @@ def numeric_matrices(raw: memoryview, order: str, limit: int) -> Iterator[tuple[
 def mat_elements(raw: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
     """Type and content of the elements in `raw`, one after the other.
 
-    An element is its type and length (4 bytes each), its content, and padding to 8 bytes unless it is compressed.
-    A small one packs its length into the upper half of the type, and up to 4 bytes of content beside it.
+    An element consists of its type and length (4 bytes each), its content, and padding to 8 bytes unless it is
+    compressed. A small element has its length in the upper half of the type, and up to 4 bytes of content after it.
     """
     for _ in range(ELEMENTS):
         if len(raw) < 8:
@@ -164,7 +164,7 @@ def mat_elements(raw: memoryview, order: str) -> Iterator[tuple[int, memoryview]
 
 
 def inflate(content: memoryview, limit: int) -> bytes:
-    """A zlib stream unpacked, refused if it is cut or holds more than `limit` bytes."""
+    """A zlib stream unpacked, refused if it is cut short or holds more than `limit` bytes."""
     stream = zlib.decompressobj()
     unpacked = stream.decompress(content, limit + 1)
     if len(unpacked) > limit or not stream.eof:
@@ -173,7 +173,7 @@ def inflate(content: memoryview, limit: int) -> bytes:
 
 
 def is_numeric(matrix: memoryview, order: str) -> bool:
-    """Whether a matrix is of real numbers: flags, sizes, a name, and one element of as many numbers."""
+    """Whether a matrix holds real numbers: flags, sizes, a name, and one element of as many numbers as declared."""
     (_, flags), (_, sizes), _, *values = mat_elements(matrix, order)
     (flag_bits,) = struct.unpack(f"{order}I", flags[:4])
     if flag_bits & 0xFF not in NUMERIC_CLASSES or flag_bits & COMPLEX:

@@ -22,9 +22,10 @@ def cache_folder() -> Path:
 
 
 def cached_arrays(key: str, build: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """What `build()` returns, or returned before for the same `key`; a damaged or absent entry is built anew.
+    """The result of `build()`, from the cache if it was made before for the same `key`; else it is built and kept.
 
-    `key` must name everything that the result depends on. Where the cache cannot be written, nothing is kept.
+    `key` must name everything that the result depends on. A damaged entry is built again, and where the cache
+    cannot be written, nothing is kept.
     """
     path = cache_folder() / "decoded" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npz"
     arrays = kept_arrays(path)
@@ -35,7 +36,7 @@ def cached_arrays(key: str, build: Callable[[], dict[str, np.ndarray]]) -> dict[
 
 
 def kept_arrays(path: Path) -> dict[str, np.ndarray] | None:
-    """What was kept at `path`, or None where it is absent or damaged."""
+    """The arrays kept at `path`; None if they are absent or damaged."""
     try:
         return read_npz(path, LIMIT)
     except InputError:
@@ -43,7 +44,7 @@ def kept_arrays(path: Path) -> dict[str, np.ndarray] | None:
 
 
 def write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write `arrays` to `path` at once or not at all; a folder that cannot be written is left alone."""
+    """Write `arrays` to `path`, completely or not at all; a folder that cannot be written is left alone."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
@@ -54,7 +55,7 @@ def write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
         with os.fdopen(handle, "wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
         temporary.replace(path)
-    except OSError:  # the disk is full: the arrays are still in hand
+    except OSError:  # a full disk costs only the copy: the arrays are still in hand
         pass
     finally:
         temporary.unlink(missing_ok=True)

@@ -50,18 +50,18 @@ class Written:
 
     @property
     def breadth(self) -> int:
-        """Its pixels."""
+        """Its width in pixels."""
         return int(self.font.getlength(self.text))
 
 
 def written(text: str, size: int) -> Written:
-    """The text, or nothing where no font here has its letters."""
+    """The text with a font for it, or no text if no font here has its letters."""
     font = font_with(text, size)
     return Written("", ImageFont.load_default(size)) if font is None else Written(text, font)
 
 
 def font_with(text: str, size: int) -> Font | None:
-    """A font that has every letter of `text`: of matplotlib's or the system's, or else Pillow's own for Latin."""
+    """A font that has every letter of `text`: one of matplotlib's or the system's; for Latin, else Pillow's own."""
     if find_spec("matplotlib") is None:
         return ImageFont.load_default(size) if all(ord(letter) < 256 for letter in text) else None
     from vma.plotting.fonts import file_with  # here, since plotting takes a second to import
@@ -71,7 +71,7 @@ def font_with(text: str, size: int) -> Font | None:
 
 
 def choose_images(dataset: Dataset, rows: int, columns: int, seed: int) -> list[Int[np.ndarray, "row"]]:
-    """Indices for each row: a class a row where there are classes, else any images."""
+    """Indices of images for each row: one class per row, or any images if there are no classes."""
     draw = stream(seed)
     if dataset.labels is None:
         count = min(rows * columns, len(dataset))

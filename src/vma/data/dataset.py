@@ -18,7 +18,7 @@ class Dataset:
 
     Attributes:
         name: Name of the dataset, e.g. `omniglot`.
-        split: Which part of which split, e.g. `45-5/test`.
+        split: Which split, and which part of it, e.g. `45-5/test`.
         images: All images in one contiguous array; 0 is background, 255 full ink.
         labels: Class of each image, or None where the data has none.
         classes: Names of the classes, in the order of the labels.
@@ -51,7 +51,7 @@ class Dataset:
         return bool(np.isin(self.images, (0, 255)).all())
 
     def class_labels(self) -> Int[np.ndarray, "images"]:
-        """The labels, or an error that says that this dataset has none."""
+        """The labels; an error if this dataset has none."""
         if self.labels is None:
             raise InputError(
                 f"Dataset {self.name} ({self.split}) has no labels: use one with classes, e.g. omniglot."
@@ -63,7 +63,7 @@ class Dataset:
         return np.bincount(self.class_labels(), minlength=len(self.classes))
 
     def content_hash(self) -> str:
-        """A hash of images, labels and class names: two datasets that share it train alike."""
+        """A hash of images, labels and class names: datasets with equal hashes give equal training."""
         digest = hashlib.sha256(repr((self.images.shape, self.classes)).encode())
         digest.update(self.images.tobytes())
         digest.update(b"" if self.labels is None else self.labels.astype("<i8").tobytes())
@@ -75,7 +75,7 @@ class Dataset:
         return replace(self, images=binarize(self.images, stream(seed)), provenance=how)
 
     def subset_images(self, indices: Int[np.ndarray, "subset"], split: str) -> "Dataset":
-        """The images at `indices`, in that order, with the same classes; `split` names the result."""
+        """The images at `indices`, in that order, with the same classes; `split` is the result's `split`."""
         labels = None if self.labels is None else self.labels[indices]
         return replace(self, split=split, images=np.ascontiguousarray(self.images[indices]), labels=labels)
 
@@ -92,7 +92,7 @@ class Dataset:
         return replace(chosen, labels=labels[labels >= 0], classes=tuple(classes))
 
     def hold_out_classes(self, count: int, seed: int = 0) -> tuple["Dataset", "Dataset"]:
-        """(kept, held out): datasets of disjoint classes, `count` of them held out at random by `seed`."""
+        """(kept, held out): two datasets without common classes, `count` classes held out at random by `seed`."""
         if not 0 < count < len(self.classes):
             raise TooFewImages(
                 f"Cannot hold out {count} of {len(self.classes)} classes: choose 1 or more, and leave one."
@@ -120,7 +120,7 @@ def dataset_of(
         labels: The class of each image: positions in `classes`, or any numbers or names if there are no `classes`.
         classes: Names of the classes; the distinct labels, sorted, by default.
         name: Name of the dataset.
-        split: Which part of which split.
+        split: Which split, and which part of it.
     """
     pixels = as_pixels(images)
     positions, names = as_positions(labels, classes, len(pixels))
@@ -167,7 +167,7 @@ def as_positions(
 
 
 def positions_in(classes: tuple[str, ...], labels: np.ndarray) -> Int[np.ndarray, "images"]:
-    """The labels, which must be positions in the names of the classes."""
+    """The labels, checked to be positions in the names of the classes."""
     if len(set(classes)) != len(classes):
         raise InputError("A class is named twice: name each class once.")
     if labels.dtype.kind not in "iu":
@@ -181,8 +181,8 @@ def positions_in(classes: tuple[str, ...], labels: np.ndarray) -> Int[np.ndarray
 
 
 def as_array(what: str, values: Any) -> np.ndarray:
-    """An array of anything that is one: NumPy's, a tensor on any device, nested lists."""
-    if hasattr(values, "detach"):  # a tensor; of floats that NumPy may not know, such as bfloat16
+    """An array from whatever holds one: an array of NumPy's, a tensor on any device, nested lists."""
+    if hasattr(values, "detach"):  # a tensor, perhaps of floats unknown to NumPy, such as bfloat16
         values = values.detach().cpu()
         values = values.double() if values.is_floating_point() else values
     try:

@@ -1,4 +1,4 @@
-"""What a model is given at one step, and what all samplers of it have in common."""
+"""What a model is given at one step, and what all samplers of such episodes have in common."""
 
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
@@ -12,18 +12,18 @@ from vma.data.dataset import Dataset
 from vma.data.randomness import binarize, stream
 from vma.errors import InputError
 
-FEW_SHOT, RECALL, BATCH, BINARIZATION, SEQUENCE = range(1, 6)  # purposes: their random numbers never meet
+FEW_SHOT, RECALL, BATCH, BINARIZATION, SEQUENCE = range(1, 6)  # purposes, each with its own random numbers
 NOTHING = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Episode:
-    """Targets x and the memory M they are to be explained by; pixels 0 … 255.
+    """Targets x, and the memory M that explains them; pixels from 0 to 255.
 
     Attributes:
         targets: The images x.
         target_labels: Class of each target, as a position in `classes`.
-        memory: The items m_1 … m_|M|; none where the memory is learned.
+        memory: The items m_1 … m_|M|; none if the memory is learned.
         memory_labels: Class of each item, as a position in `classes`.
         classes: The dataset's class at each position; empty where labels are positions in the memory.
         target_indices: Which images of the dataset the targets are.
@@ -60,14 +60,14 @@ class EpisodeTensors:
 
 @dataclass(frozen=True, eq=False)
 class Sampler(ABC):
-    """An episode for every step: a function of (seed, step · world + rank), whenever and wherever it is asked for.
+    """One episode per step, a function of (seed, step · world + rank) alone, whenever and wherever it is asked for.
 
     Attributes:
         dataset: Where the images come from.
         seed: Another seed gives other episodes.
-        rank: Number of this process of `world`; processes see different episodes of the same seed.
+        rank: Number of this process among `world`; processes with the same seed see different episodes.
         world: Number of processes.
-        stochastic_binarization: Draw pixels as 0 or 255, grey levels being probabilities, at each step anew.
+        stochastic_binarization: Draw pixels anew at each step, 255 with the grey level as probability, else 0.
     """
 
     dataset: Dataset
@@ -82,7 +82,7 @@ class Sampler(ABC):
             raise InputError(
                 f"Rank {self.rank} is not one of {self.world} processes: use 0 to {self.world - 1}."
             )
-        stream(self.seed)  # refuses a seed that is none
+        stream(self.seed)  # refuses an invalid seed
 
     @abstractmethod
     def episode(self, step: int) -> Episode:
@@ -99,7 +99,7 @@ class Sampler(ABC):
         return stream(self.seed, self.index(step), purpose)
 
     def images(self, step: int, indices: Int[np.ndarray, "images"]) -> UInt8[np.ndarray, "images *image"]:
-        """The images at `indices`, binarized if so wished."""
+        """The images at `indices`, binarized if the sampler does so."""
         images = self.dataset.images.take(indices, axis=0)
         if not self.stochastic_binarization:
             return images
@@ -115,7 +115,7 @@ class Sampler(ABC):
         memory_labels: Int[np.ndarray, "items"] = NOTHING,
         memory_indices: Int[np.ndarray, "items"] = NOTHING,
     ) -> Episode:
-        """The episode of these images, its targets and memory binarized independently."""
+        """The episode of these images, with its targets and its memory binarized independently."""
         images = self.images(step, np.concatenate([target_indices, memory_indices]))
         return Episode(
             targets=images[: len(target_indices)],

@@ -1,4 +1,4 @@
-"""A user's own images: one folder a class, `class/name.png`, of any mode and size."""
+"""A user's own images, of any mode and size: one folder per class, `class/name.png`."""
 
 import warnings
 from pathlib import Path
@@ -17,7 +17,7 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp")
 def load_folder(
     part: str, *, size: int = 28, data: Path | None = None, folder: FolderOptions | None = None
 ) -> Dataset:
-    """Images in `data`, a class for each sub-folder, fitted into `size`×`size` without distortion."""
+    """Images in `data`, where each sub-folder is a class, fitted into `size`×`size` without distortion."""
     options = folder or FolderOptions()
     if data is None or not at_home(data).is_dir():
         raise InputError(
@@ -42,7 +42,7 @@ def load_folder(
 
 
 def part_of(everything: Dataset, part: str, options: FolderOptions) -> Dataset:
-    """`test`: the classes held out; `train`: the others."""
+    """`test`: the held-out classes; `train`: the others."""
     count = round(options.held_out * len(everything.classes))
     if not 0 < count < len(everything.classes):
         raise InputError(
@@ -70,7 +70,7 @@ def is_image(path: Path) -> bool:
 def read_images(
     paths: list[Path], folder: Path, size: tuple[int, int], options: FolderOptions
 ) -> dict[Path, Prepared]:
-    """Each readable image by its path; the unreadable ones are counted and named in an error or a warning."""
+    """Each readable image by its path; an error or a warning counts and names the unreadable ones."""
     images, bad = {}, []
     for path in paths:
         try:

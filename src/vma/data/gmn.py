@@ -18,7 +18,7 @@ KEY = re.compile(r"images_(?:background|evaluation)/([^/\\]+/character\d\d)")
 
 @dataclass(frozen=True)
 class GmnFile:
-    """A file and what it must hold: content = sha256 over sorted keys, each key + newline + its bytes."""
+    """A file and what it must hold: content = sha256 over sorted keys, each as key + newline + array bytes."""
 
     source: Source
     classes: int
@@ -66,7 +66,7 @@ def load_gmn(part: str, *, data: Path | None = None, download: bool = True) -> D
 
 
 def read_gmn(path: Path, file: GmnFile) -> dict[str, np.ndarray]:
-    """The arrays [20, 784] of each class, refused unless they are what `file` says."""
+    """The arrays [20, 784] of each class; refused if they are not what `file` says."""
     classes = read_npz(path)
     for key, images in classes.items():
         if not KEY.fullmatch(key) or ".." in key:

@@ -17,12 +17,12 @@ AMAT_URL = "http://www.cs.toronto.edu/~larocheh/public/datasets/binarized_mnist"
 
 
 def idx_source(name: str, size: int, sha256: str) -> Source:
-    """An IDX file, packed or not."""
+    """An IDX file, compressed or not."""
     return Source(f"{name}.gz", f"{IDX_URL}/{name}.gz", size, sha256=sha256, aliases=(name,))
 
 
 def amat_source(part: str, size: int, sha256: str) -> Source:
-    """A text file of binarized digits, packed or not."""
+    """A text file of binarized digits, compressed or not."""
     name = f"binarized_mnist_{part}.amat"
     return Source(name, f"{AMAT_URL}/{name}", size, sha256=sha256, aliases=(f"{name}.gz",))
 
@@ -134,7 +134,7 @@ def read_binarized_npz(path: Path, part: str) -> tuple[UInt8[np.ndarray, "images
 
 
 def as_digits(path: Path, labels: np.ndarray, count: int) -> Int[np.ndarray, "images"]:
-    """The labels, which must be whole numbers 0 to 9, one for each image."""
+    """The labels, checked to be one digit from 0 to 9 for each image."""
     whole = labels.shape == (count,) and labels.dtype.kind in "iu"
     if not (whole and labels.min() >= 0 and labels.max() <= 9):
         raise InputError(f"{path} has labels that are not {count} digits 0 to 9: get the file again.")
@@ -142,7 +142,7 @@ def as_digits(path: Path, labels: np.ndarray, count: int) -> Int[np.ndarray, "im
 
 
 def read_amat(path: Path, count: int, content: str) -> UInt8[np.ndarray, "images 784"]:
-    """Pixels 0/1 of a text file with one image a line, 784 values 0 or 1 separated by one space."""
+    """Pixels 0/1 of a text file with one image per line: 784 values 0 or 1, separated by single spaces."""
     text = np.frombuffer(read_maybe_gzip(path, 2 * count * 1568), np.uint8)
     if len(text) != count * 1568:
         raise InputError(

@@ -33,9 +33,10 @@ Ink = UInt8[np.ndarray, "images 105 105"]
 
 @dataclass(frozen=True)
 class Archive:
-    """One of the two zip files and what it must hold; `content` is independent of how it is packed.
+    """One of the two zip files and what it must hold.
 
-    content = sha256 over entries sorted by name, each name + newline + 105·105 bytes (1 white, 0 ink).
+    content = sha256 over entries sorted by name, each as name + newline + 105·105 bytes (1 white, 0 ink); it does
+    not depend on how the archive is packed.
     """
 
     source: Source
@@ -112,7 +113,7 @@ def read_omniglot(
 def resized_archive(
     path: Path, archive: Archive, rule: str
 ) -> tuple[list[str], UInt8[np.ndarray, "images side side"]]:
-    """Names and images of one archive, kept in the cache by the content of the file."""
+    """Names and images of one archive, cached under a hash of the file."""
     key = f"omniglot-1:{archive.content}:{sha256_of(path)}"
 
     def resized() -> dict[str, np.ndarray]:
@@ -120,7 +121,7 @@ def resized_archive(
         images = np.concatenate([RESIZE[rule](ink) for ink in unpacked(drawn["ink"])])
         return {"names": drawn["names"], "images": images}
 
-    # At full size 340 MB would have to be kept; the cached bits are enough.
+    # At full size the cache would hold 340 MB; the cached bits are enough.
     arrays = resized() if rule == "as-drawn" else cached_arrays(f"{key}:{rule}", resized)
     return arrays["names"].tolist(), arrays["images"]
 
@@ -133,7 +134,7 @@ def unpacked(packed: UInt8[np.ndarray, "images bytes"]) -> Iterator[Ink]:
 
 
 def decode_archive(path: Path, archive: Archive) -> dict[str, np.ndarray]:
-    """Sorted entry names, and the ink of each image as packed bits; refused if not what `archive` says."""
+    """Sorted entry names, and the ink of each image as packed bits; refused if they are not what `archive` says."""
     with open_zip(path, LIMIT) as zipped:
         names = entry_names(zipped)
         classes = len({name.rsplit("/", 1)[0] for name in names})

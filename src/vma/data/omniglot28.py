@@ -22,7 +22,7 @@ CHARDATA = Source(
 )
 COUNT = {"train": 24345, "test": 8070}
 VALIDATION = 1345
-MOST_BLANK = 0.1  # of the images: nobody draws so many that are empty
+MOST_BLANK = 0.1  # of the images: not so many drawings are empty
 DRAWERS, TRAIN_DRAWERS = 20, 15
 
 
@@ -47,14 +47,14 @@ def load_omniglot28(part: str, *, data: Path | None = None, download: bool = Tru
 
 
 def split_validation(train: Dataset, part: str) -> Dataset:
-    """`valid`: 1345 images of the training set chosen once and for all; `train`: the others, in order."""
+    """`valid`: 1345 images of the training set, chosen once for all; `train`: the others, in order."""
     order = permutation(len(train), seed=VALIDATION)
     chosen = order[:VALIDATION] if part == "valid" else order[VALIDATION:]
     return train.subset_images(np.sort(chosen), part)
 
 
 def read_chardata(path: Path) -> dict[str, np.ndarray]:
-    """`{train,test}_images`, and if the file has them `{train,test}_labels` = 100 · alphabet + character."""
+    """`{train,test}_images`, and `{train,test}_labels` = 100 · alphabet + character if the file has them."""
     matrices = read_mat(path)
     arrays = {}
     for part, prefix in (("train", ""), ("test", "test")):
@@ -82,10 +82,10 @@ def columns_to_images(
 
 
 def load_stand_in(part: str, *, data: Path | None = None, download: bool = True) -> Dataset:
-    """A stand-in for `omniglot28`: drawings area-resized to grey 28×28, 15 `train` and 5 `test` of each.
+    """A stand-in for `omniglot28`: drawings area-resized to grey 28×28, of each character 15 `train` and 5 `test`.
 
-    It has 23 000 / 1345 / 8115 images. Which 15 drawers are for training is drawn anew for each class;
-    neither this choice nor the scaling is Burda's, so numbers on it are not comparable with published ones.
+    It has 23 000 / 1345 / 8115 images. The 15 training drawers are drawn at random for each class. Neither this
+    choice nor the scaling is Burda's, so numbers on it are not comparable with published ones.
     """
     names, images = read_omniglot((BACKGROUND, EVALUATION), "area-28", data, download)
     order = np.argsort([class_of(name) for name in names], kind="stable").reshape(-1, DRAWERS)

@@ -1,4 +1,4 @@
-"""Random streams that are the same on every machine, addressed by numbers instead of carried as state."""
+"""Random streams that are the same on every machine: addressed by numbers, without state to carry along."""
 
 import numpy as np
 from jaxtyping import Int, UInt8
@@ -14,7 +14,7 @@ def stream(seed: int, index: int = 0, purpose: int = 0) -> np.random.Generator:
 
 
 def permutation(count: int, seed: int, index: int = 0, purpose: int = 0) -> Int[np.ndarray, "count"]:
-    """A permutation of 0 … count − 1; from raw Philox words, so it is the same in every version of numpy."""
+    """A permutation of 0 … count − 1, made from raw Philox words so that every version of NumPy gives the same."""
     words = stream(seed, index, purpose).bit_generator.random_raw(count)
     return np.argsort(words, kind="stable")
 
@@ -22,10 +22,10 @@ def permutation(count: int, seed: int, index: int = 0, purpose: int = 0) -> Int[
 def distinct_positions(
     draw: np.random.Generator, sizes: Int[np.ndarray, "classes"], count: int
 ) -> Int[np.ndarray, "classes count"]:
-    """For each class, `count` distinct positions below its size, in random order, all orders alike.
+    """For each class, `count` distinct positions below its size, in random order, with all orders equally likely.
 
-    Where repetitions are rare, positions are drawn by themselves and rows that repeat one are drawn again;
-    else all positions are sorted by random keys.
+    Where repetitions are rare, positions are drawn independently, and rows with a repetition are drawn again;
+    otherwise all positions are sorted by random keys.
     """
     if sizes.min() < count * count:
         keys = draw.random((len(sizes), int(sizes.max())))
@@ -41,6 +41,6 @@ def distinct_positions(
 def binarize(
     images: UInt8[np.ndarray, "*images"], generator: np.random.Generator
 ) -> UInt8[np.ndarray, "*images"]:
-    """255 with probability image / 255, else 0, for each pixel by itself (binary images stay as they are)."""
+    """255 with probability image / 255, else 0, independently for each pixel; binary images stay as they are."""
     threshold = generator.integers(0, 255, size=images.shape, dtype=np.uint8)
     return np.where(threshold < images, np.uint8(255), np.uint8(0))

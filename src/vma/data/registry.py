@@ -23,19 +23,19 @@ from vma.registry import Registry
 
 @dataclass(frozen=True)
 class Entry:
-    """A dataset by name: what there is to know of it before it is loaded, and how it is loaded.
+    """A dataset by name: what is known of it before it is loaded, and how it is loaded.
 
     Attributes:
         summary: One line.
         parts: Names of its parts.
-        load: A function of the part, and of those options of `load_dataset` that it has parameters for, by
-            name: `size`, `split`, `data` (as a Path), `download`, `folder`, `glyphs`. An option that is None is
-            left to the function's default.
-        sizes: Sides of its images; the first is the default. Empty where `load` takes any size, or none at all.
-        splits: Ways to divide its classes; the first is the default.
-        files: The files it is read from.
-        instead: One file that does as well, where the user has it.
-        yours: Whether its images are the user's own, in the folder that `data` names.
+        load: A function of the part and of options of `load_dataset`: those that it has parameters for, by
+            name, among `size`, `split`, `data` (as a Path), `download`, `folder` and `glyphs`. If an option is
+            None, the function's default applies.
+        sizes: Sides of its images, the default first. Empty if `load` takes any size, or no size.
+        splits: Ways to divide its classes, the default first.
+        files: The files that it is read from.
+        instead: A single file that replaces them, if the user has it.
+        yours: Whether its images are the user's own, in the folder `data`.
     """
 
     summary: str
@@ -55,9 +55,9 @@ class Entry:
 
 
 class Datasets(Registry[Entry]):
-    """The registry of datasets, to which an installed package adds by an entry point of the group `vma.datasets`.
+    """The registry of datasets; an installed package adds one by an entry point of the group `vma.datasets`.
 
-    The entry point is named as the dataset, and its value is an `Entry` or a function that returns one.
+    The entry point has the dataset's name, and its value is an `Entry` or a function that returns one.
     """
 
     def __getitem__(self, name: str) -> Entry:
@@ -65,7 +65,7 @@ class Datasets(Registry[Entry]):
 
 
 def as_entry(name: str, value: Any) -> Entry:
-    """The entry itself, or the one that a function makes."""
+    """The entry itself, or the one that a function returns."""
     try:
         entry = value() if callable(value) else value
     except Exception as error:
@@ -133,7 +133,7 @@ DATASETS = Datasets(
 
 
 def register_dataset(name: str, entry: Entry | Callable[[], Entry]) -> None:
-    """Add a dataset for this process; for every process, a package has an entry point: see `Datasets`."""
+    """Add a dataset for this process only; an entry point adds one for every process (see `Datasets`)."""
     DATASETS.register(name, as_entry(name, entry))
 
 
@@ -155,9 +155,9 @@ def load_dataset(
         part: `train`, `test`, and for some datasets `valid` or `all`.
         size: Side of the images in pixels; the default is the dataset's own.
         split: How classes are divided, for `omniglot`: `45-5` or `background-evaluation`.
-        data: Folder with the files; else VMA_DATA, the cache, a download. For `folder`, the images.
-        folder: How images are read, for `folder`.
-        glyphs: What is drawn, for `glyphs`.
+        data: Folder with the files; by default VMA_DATA, the cache, or a download. For `folder`, the images.
+        folder: How images are read, for the dataset `folder`.
+        glyphs: What is drawn, for the dataset `glyphs`.
         download: Whether missing files may be downloaded.
     """
     entry = DATASETS[name]
@@ -190,7 +190,7 @@ def check_request(name: str, entry: Entry, part: str, size: int | None, split: s
 
 
 def check_loaded(name: str, dataset: Any) -> Dataset:
-    """The dataset, unless it is something else or its images are not uint8: a loader may be anybody's."""
+    """The dataset, checked to be a `Dataset` with uint8 images, since anybody may write a loader."""
     if not isinstance(dataset, Dataset):
         raise InputError(f"The loader of {name} returned a {type(dataset).__name__}, not a vma.data.Dataset.")
     if dataset.images.dtype != np.uint8:

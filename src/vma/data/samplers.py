@@ -18,17 +18,17 @@ MEANINGS = ("per-class", "total")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EpisodeSampler(Sampler):
-    """Few-shot episodes: C classes with T targets and S memory items each, and distractors without targets.
+    """Few-shot episodes: C classes with T targets and S memory items each, and further classes without targets.
 
     Attributes:
         classes: C, or `all` for every class of the dataset.
         targets: T, the targets of each of the C classes.
-        shots: S, the memory items of each class; or a number for each of the C classes, then each distractor.
+        shots: S, the memory items of each class; or one number for each of the C classes, then each distractor.
         distractors: Number of further classes that are in memory only.
-        protocol: `disjoint`: an image occurs at most once in an episode, so a target never is in memory.
-            `with-replacement`: every image is drawn from its class by itself, as in the public GMN code.
-        counts: `per-class`, or `total`: T and S are the numbers in the whole episode, each image of a class
-            drawn at random among the C (for S: and the distractors), as in the public GMN code.
+        protocol: `disjoint`: an image occurs at most once in an episode, so a target is never in memory.
+            `with-replacement`: every image is drawn from its class independently, as in the public GMN code.
+        counts: `per-class`, or `total`: T and S are the numbers in the whole episode, and the class of each image
+            is drawn among the C (for S, also the distractors), as in the public GMN code.
     """
 
     classes: int | Literal["all"] = 8
@@ -62,7 +62,7 @@ class EpisodeSampler(Sampler):
 
     @cached_property
     def class_shots(self) -> Int[np.ndarray, "classes"]:
-        """S for each class of an episode; for `total` their common value is the total."""
+        """S for each class of an episode; for `total`, every entry is the total."""
         shots = [self.shots] * self.classes_per_episode if isinstance(self.shots, int) else self.shots
         return np.array(shots, dtype=np.int64)
 
@@ -120,7 +120,7 @@ class EpisodeSampler(Sampler):
         return distinct_positions(draw, sizes, count)
 
     def check_classes(self) -> None:
-        """Refuse more classes than there are, or none."""
+        """Refuse an episode without classes, or with more classes than there are."""
         available, needed = len(self.class_sizes), self.classes_per_episode
         if self.target_classes < 1 or self.distractors < 0 or self.targets < 1:
             raise InputError(
@@ -150,7 +150,7 @@ class EpisodeSampler(Sampler):
             )
 
     def check_images(self) -> None:
-        """Refuse classes that cannot fill any place of an episode they may be drawn for."""
+        """Refuse classes with too few images for any place in an episode that they may be drawn for."""
         most = self.class_shots + self.targets * (np.arange(len(self.class_shots)) < self.target_classes)
         needed = 1 if self.protocol == "with-replacement" else int(most.max())
         if (small := np.flatnonzero(self.class_sizes < needed)).size:
@@ -166,8 +166,8 @@ class EpisodeSampler(Sampler):
 class RecallSampler(Sampler):
     """Recall: the memory is drawn from the data, and every target is one of its items, drawn uniformly.
 
-    Labels are positions in the memory: `target_labels` is the address of each target. A target stays equal to its
-    item where pixels are drawn.
+    Labels are positions in the memory: `target_labels` holds the address of each target. A target equals its item
+    even if pixels are drawn.
 
     Attributes:
         memory: |M|.
@@ -205,9 +205,9 @@ class RecallSampler(Sampler):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SequenceSampler(Sampler):
-    """Sequences of images of few classes, each image drawn by itself: what trains Generative Matching Networks.
+    """Sequences of images of few classes, each image drawn independently: they train Generative Matching Networks.
 
-    The targets of an episode are all images, those of a sequence together and in order; there is no memory.
+    The targets of an episode are all its images, one sequence after another, each in order; there is no memory.
 
     Attributes:
         sequences: Number of sequences.
@@ -224,11 +224,11 @@ class SequenceSampler(Sampler):
             raise InputError(
                 f"{self.sequences} sequences of {self.length} images cannot be drawn: ask for 1 or more."
             )
-        _ = self.single  # refuses what cannot be drawn
+        _ = self.single  # refuses episodes that cannot be drawn
 
     @cached_property
     def single(self) -> EpisodeSampler:
-        """One sequence an episode, class by class."""
+        """One sequence per episode, class by class."""
         return EpisodeSampler(
             self.dataset, classes=self.classes, targets=self.length, shots=1, counts="total",
             protocol="with-replacement", seed=self.seed, rank=self.rank, world=self.world,
@@ -251,9 +251,9 @@ class SequenceSampler(Sampler):
 class BatchSampler(Sampler):
     """Plain minibatches without a memory of data, for a learned memory or a VAE.
 
-    The data is read in a new order in each epoch and without a gap: batch i holds the positions
-    i·B … (i + 1)·B − 1 of all epochs put one after the other, and the processes share out the batches. Labels
-    are passed on where there are any, and are −1 where not.
+    The data is read in a new order in each epoch, without a gap: batch i holds the positions i·B … (i + 1)·B − 1 of
+    all epochs laid end to end, and the processes share out the batches. Labels are passed on if there are any, and
+    are −1 otherwise.
 
     Attributes:
         batch: B.
@@ -290,6 +290,6 @@ def epoch_order(count: int, seed: int, epoch: int) -> Int[np.ndarray, "count"]:
 
 
 def check_name(kind: str, name: str, names: tuple[str, ...]) -> None:
-    """Refuse a name that is not one of `names`."""
+    """Refuse a name that is not among `names`."""
     if name not in names:
         raise unknown_name(kind, name, names)

@@ -1,4 +1,4 @@
-"""Where files come from: the user's folder, else the cache, else a download that resumes and is verified."""
+"""Where files come from: the user's folder, the cache, or a download that resumes and is verified."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ from vma.data.cache import cache_folder
 from vma.errors import InputError
 from vma.files import at_home
 
-CHUNK = 1 << 13  # what a broken connection may lose
+CHUNK = 1 << 13  # at most so much is lost when a connection breaks
 RETRIED = (
     requests.ConnectionError,
     requests.Timeout,
@@ -32,10 +32,10 @@ class Source:
     Attributes:
         name: Its name in the cache.
         url: Where it is downloaded from.
-        size: Size of the download in bytes, or None where it is not known.
-        sha256: Checksum of the download, or None where only `git_blob` is known.
+        size: Size of the download in bytes; None if unknown.
+        sha256: Checksum of the download; None if only `git_blob` is known.
         git_blob: Git's id of the download.
-        aliases: Other names under which a user may have it; its content is verified after reading.
+        aliases: Other names that a user's copy may have; its content is verified after reading.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Source:
 
 @dataclass(frozen=True)
 class ResumingDownloader:
-    """Writes a URL to a file; a callable as pooch expects.
+    """Downloads a URL to a file; it is called as pooch calls a downloader.
 
     Attributes:
-        attempts: How often to connect before giving up; what has arrived is kept between them.
+        attempts: How often to connect before giving up; what has arrived is kept from one attempt to the next.
         pause: Seconds before the second attempt, doubled before each later one.
         timeout: Seconds without a byte after which a connection counts as broken.
         progress: Whether to draw a progress bar on standard error.
@@ -101,7 +101,7 @@ class ResumingDownloader:
 
 
 def data_folder(data: Path | None) -> Path | None:
-    """The folder given, else `VMA_DATA`, else None; a folder that does not exist is an error."""
+    """The given folder, else `VMA_DATA`, else None; a folder that does not exist is an error."""
     folder = data or (Path(os.environ["VMA_DATA"]) if os.environ.get("VMA_DATA") else None)
     if folder is not None and not at_home(folder).is_dir():
         origin = "given as data" if data else "named by VMA_DATA"
@@ -110,19 +110,19 @@ def data_folder(data: Path | None) -> Path | None:
 
 
 def search_folders(data: Path | None) -> list[Path]:
-    """The folders that are looked into, in this order."""
+    """The folders to look into, in this order."""
     folder = data_folder(data)
     return [*([folder] if folder else []), cache_folder() / "files"]
 
 
 def locate(source: Source, data: Path | None = None) -> Path | None:
-    """The file on this machine, or None."""
+    """The file on this machine; None if it is not there."""
     paths = (folder / name for folder in search_folders(data) for name in source.names)
     return next((path for path in paths if path.is_file()), None)
 
 
 def obtain(source: Source, data: Path | None = None, *, download: bool = True, progress: bool = True) -> Path:
-    """The file on this machine, downloaded to the cache if need be and if `download` allows it."""
+    """The file on this machine, downloaded to the cache if necessary and allowed."""
     if path := locate(source, data):
         return path
     if not download:
@@ -134,7 +134,7 @@ def obtain(source: Source, data: Path | None = None, *, download: bool = True, p
 
 
 def fetch(source: Source, downloader: ResumingDownloader) -> Path:
-    """Download to the cache: the file appears there whole and with the right checksum, or not at all."""
+    """Download to the cache, where the file appears complete and with the right checksum, or not at all."""
 
     def checked(url: str, output_file: str, instance: Any) -> None:
         downloader(url, output_file, instance)
@@ -155,7 +155,7 @@ def fetch(source: Source, downloader: ResumingDownloader) -> Path:
 
 
 def absent_file(source: Source, data: Path | None, reason: str) -> InputError:
-    """The error for a file that is nowhere: where it was looked for, and where to get it."""
+    """The error for a file that was found nowhere: where it was looked for, and where to get it."""
     looked = " and ".join(str(folder) for folder in search_folders(data))
     return InputError(
         f"The file {source.name} is not in {looked}, and {reason}: "
@@ -170,12 +170,12 @@ def progress_bar(visible: bool) -> Progress:
 
 
 def worth_retrying(error: requests.RequestException) -> bool:
-    """Whether another attempt may help: not where the server has answered that the file is not there."""
+    """Whether another attempt may help: not if the server has answered that the file is not there."""
     return error.response is None or error.response.status_code >= 500
 
 
 def check_published(source: Source, path: Path) -> None:
-    """Refuse a file of which nothing but git's id of the published one is known, and which is another."""
+    """Refuse a file that differs from the published one, if only Git's id of that is known."""
     if source.sha256 is None and source.git_blob and git_blob_id(path) != source.git_blob:
         raise InputError(
             f"{path} is not the file that was published: its images can be read, but nothing says that they are "

@@ -14,16 +14,16 @@ OBJECTIVES = {"multi-sample": multi_sample_bound, "elbo": elbo}
 
 
 def find_estimator(estimator: str | Estimator) -> Estimator:
-    """The estimator of that name, or the one that is given."""
+    """The estimator of that name, or the given `Estimator` itself."""
     return ESTIMATORS[estimator] if isinstance(estimator, str) else estimator
 
 
 def estimate(
     terms: BoundTerms, estimator: str | Estimator = "vimco", latent_gradient: str = "pathwise"
 ) -> Estimate:
-    """Bound and surrogate of an estimator; `terms` must have been sampled as it asks.
+    """Bound and surrogate of an estimator; `terms` must have been sampled in the way that it asks for.
 
-    Terms without an address, such as a VAE's, have no score: then every estimator is the plain gradient of its
+    Terms without an address, such as a VAE's, have no score. Every estimator is then the plain gradient of its
     objective, and the surrogate is the objective itself.
 
     >>> model = vma.build_vma(vma.paper_mlp())
@@ -33,7 +33,7 @@ def estimate(
     Args:
         terms: The terms of the bound.
         estimator: One of `ESTIMATORS`, or an `Estimator` of your own.
-        latent_gradient: How q(z|m,x) is reached: `pathwise` as in IWAE, or `dreg`.
+        latent_gradient: The gradient for q(z|m,x): `pathwise` as in IWAE, or `dreg`.
     """
     chosen = find_estimator(estimator)
     if latent_gradient not in LATENT_GRADIENTS:

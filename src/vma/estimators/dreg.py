@@ -10,9 +10,9 @@ from vma.errors import InputError
 def doubly_reparameterise(terms: BoundTerms, objective: str) -> None:
     """∇_φ L = Σ_k ω_k² (∂ log w_k / ∂z_k) (∂z_k / ∂φ) instead of the pathwise Σ_k ω_k ∇_φ log w_k.
 
-    The terms must have been made with q(z|m,x) held fixed in log q(z|m,x), so that φ is reached through z
-    alone, with weight ω_k; a hook on z multiplies by the other ω_k. For the ELBO, whose weights are constant,
-    nothing is multiplied, which is the "sticking the landing" gradient.
+    The terms must hold q(z|m,x) fixed in log q(z|m,x), so that φ is reached through z alone, with weight ω_k; a
+    hook on z multiplies by the second ω_k. The ELBO has constant weights, so nothing is multiplied: this is the
+    "sticking the landing" gradient.
     """
     if terms.z is None or not terms.z.requires_grad:
         return

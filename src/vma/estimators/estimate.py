@@ -13,7 +13,7 @@ from vma.errors import unknown_name
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is reported and what is differentiated.
+    """The result of an estimator: the bound to report, and the surrogate to differentiate.
 
     >>> model = vma.build_vma(vma.paper_mlp())
     >>> estimate = model(torch.zeros(2, 28, 28), vma.Memory.of(torch.zeros(5, 28, 28)))
@@ -24,7 +24,7 @@ class Estimate:
     Attributes:
         bound: The bound on log p(x) of each target.
         surrogate: A scalar to be maximised; its gradient estimates the gradient of the mean objective.
-        terms: The terms that it was made from.
+        terms: The terms that it was computed from.
     """
 
     bound: Float[Tensor, "batch"]
@@ -45,8 +45,8 @@ class Estimator:
     ('multi-sample', True)
 
     Attributes:
-        name: What it is called.
-        estimate: The pure function.
+        name: Its name.
+        estimate: The pure function from terms to an `Estimate`.
         sampling: How the reads are drawn, by a name of `vma.reads.SAMPLINGS`.
         objective: What the gradient ascends: `multi-sample` (eq. 7) or `elbo` (eq. 2).
         unbiased: Whether the expected gradient is that of the objective.

@@ -7,8 +7,8 @@ from vma.estimators.estimate import Estimate, Estimator
 def exact(terms: BoundTerms) -> Estimate:
     """∇ Σ_a q(a|x) log w_a: the ELBO (eq. 2), summed over a, with one z for each address.
 
-    The K-sample bound with every address enumerated no longer depends on q(a|x), so it could not train it:
-    the ELBO is the objective. K is not used; the terms hold one read per address.
+    With every address enumerated, the K-sample bound no longer depends on q(a|x) and could not train it, so the
+    objective is the ELBO. K is not used; the terms hold one read per address.
     """
     bound = elbo(terms)
     return Estimate(bound, bound.mean(), terms)

@@ -27,10 +27,10 @@ def reinforce(terms: BoundTerms) -> Estimate:
 
 
 def nvil(terms: BoundTerms) -> Estimate:
-    """As `reinforce`, with the signal divided by max(1, its deviation over the minibatch).
+    """Like `reinforce`, with the signal divided by max(1, its standard deviation over the minibatch).
 
-    Variance normalisation as in NVIL (Mnih and Gregor, 2014), whose learned baseline is replaced by the
-    leave-one-out one. The gradient of q(a|x) keeps its direction on average but is shrunk: biased.
+    This is the variance normalisation of NVIL (Mnih and Gregor, 2014), with the leave-one-out baseline in place of
+    its learned one. The gradient of q(a|x) keeps its direction on average but shrinks, so it is biased.
     """
     signal = centred_signal(terms.log_w)
     deviation = signal.square().mean().sqrt()

@@ -7,7 +7,7 @@ from vma.estimators.estimate import Estimate, Estimator
 def rws(terms: BoundTerms) -> Estimate:
     """Σ_k ω_k ∇ log p(x,a_k,z_k) − ω_k ∇ log q(z_k|a_k,x) for θ, and Σ_k ω_k ∇ log q(a_k|x) for q(a|x).
 
-    q(a|x) descends KL(p(a|x) ‖ q(a|x)), not the bound: seen as a gradient of the bound it is biased, and as a
+    q(a|x) descends KL(p(a|x) ‖ q(a|x)), not the bound. As a gradient of the bound it is therefore biased; as a
     gradient of that divergence it is biased by the self-normalised weights, less so as K grows.
     """
     bound = multi_sample_bound(terms)

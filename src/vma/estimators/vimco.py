@@ -14,7 +14,7 @@ LogWeights = Float[Tensor, "batch samples"]
 
 
 def others(log_w: LogWeights) -> Float[Tensor, "batch samples others"]:
-    """For each k a row of log w with its own entry at −inf: never a subtraction in linear space."""
+    """For each k, a row of log w with its own entry at −inf, so that nothing is subtracted in linear space."""
     own = torch.eye(log_w.shape[1], dtype=torch.bool, device=log_w.device)
     return log_w.unsqueeze(1).expand(-1, log_w.shape[1], -1).masked_fill(own, -torch.inf)
 
@@ -44,12 +44,12 @@ def with_leave_one_out(terms: BoundTerms, leave_one_out: Callable[[LogWeights], 
 
 
 def vimco(terms: BoundTerms) -> Estimate:
-    """∇L ≈ Σ_k ω_k ∇ log w_k + (L − L_{−k}) ∇ log q(a_k|x), L_{−k} from the others' mean (eq. 8)."""
+    """∇L ≈ Σ_k ω_k ∇ log w_k + (L − L_{−k}) ∇ log q(a_k|x), with L_{−k} from the mean of the others (eq. 8)."""
     return with_leave_one_out(terms, arithmetic_leave_one_out)
 
 
 def vimco_geometric(terms: BoundTerms) -> Estimate:
-    """As `vimco`, but L_{−k} has the others' geometric mean for w_k (Mnih and Rezende, 2016)."""
+    """Like `vimco`, but L_{−k} replaces w_k by the geometric mean of the others (Mnih and Rezende, 2016)."""
     return with_leave_one_out(terms, geometric_leave_one_out)
 
 

@@ -12,7 +12,7 @@ from vma.subsets import log_leave_one_out_ratios
 
 @torch.no_grad()
 def baseline(terms: BoundTerms, log_rest: Float[Tensor, "batch"]) -> Float[Tensor, "batch samples"]:
-    """b_s = q(s) f(s) + Σ_{s'≠s} q(s') R^{∖s}(S,s') f(s'), f = log w: expected, Σ_s ∇q(s) R(S,s) b_s = 0."""
+    """b_s = q(s) f(s) + Σ_{s'≠s} q(s') R^{∖s}(S,s') f(s'), f = log w; Σ_s ∇q(s) R(S,s) b_s has expectation 0."""
     q, f = terms.log_q_a.exp(), terms.log_w
     columns = []
     for s in range(terms.samples):

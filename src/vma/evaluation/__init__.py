@@ -1,4 +1,4 @@
-"""What a trained model is worth: likelihood, sweeps over the memory, classification, samples, where it looks."""
+"""The worth of a trained model: likelihood, sweeps over the memory, classification, samples, where it looks."""
 
 from vma.evaluation.answers import Answer, answer
 from vma.evaluation.calibration import CalibrationOptions, CalibrationResults, calibration

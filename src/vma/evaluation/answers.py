@@ -1,4 +1,4 @@
-"""Answers: what an evaluation found and all that it depends on; one JSON file each, added, never overwritten."""
+"""Answers: what an evaluation found, and all that it depends on. One JSON file each, never overwritten."""
 
 import json
 import time
@@ -27,7 +27,7 @@ NOT_ABOUT = (
     "vma",
     "file",
     *MADE,
-)  # keys of its file that do not say what it is about
+)  # keys of its file that are not part of `about`
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Answer(Generic[Results]):
         evaluation: Which one, such as `nll`.
         about: All that the results depend on: model, data, protocol, K, seed, number of targets.
         results: A dataclass of numbers, such as `NllResults`.
-        command: What to type to get them again.
+        command: The command that makes them again.
         seconds: How long they took.
-        processes: How many shared the work.
-        version: Of this package.
-        revision: Of its code, where that is known.
-        finished: When.
-        file: Where the answer is kept; empty where it is not.
+        processes: How many processes shared the work.
+        version: Version of this package.
+        revision: Revision of its code, if known.
+        finished: When they were finished.
+        file: The file that holds the answer; empty if it is not kept.
     """
 
     evaluation: str
@@ -75,7 +75,7 @@ class Answer(Generic[Results]):
         return msgspec.convert(self.about.get("data", {}), DataDescription)
 
     def to_json(self) -> PlainAnswer:
-        """The answer as its file has it."""
+        """The answer as its file holds it."""
         return {
             "evaluation": self.evaluation,
             **self.about,
@@ -94,8 +94,8 @@ def answer_of(values: PlainAnswer, kinds: Mapping[str, type], file: str = "") ->
 
     Args:
         values: What the file holds.
-        kinds: The dataclass of the results of each evaluation, by its name; of others they stay as they are.
-        file: Where it is.
+        kinds: The dataclass of each evaluation's results, by its name; other results stay plain values.
+        file: The path of the file.
     """
     about = {key: value for key, value in values.items() if key not in NOT_ABOUT}
     name, results = values["evaluation"], values["results"]
@@ -116,8 +116,8 @@ def answer(
 ) -> Answer[Results]:
     """The answer of an evaluation, made or resumed, and written to `folder` by the first process.
 
-    The name of the file holds the evaluation's digest and the time: every answer stays. Rows that a cut evaluation
-    left count, also those of an older version, which knew the models by the names in `formerly`.
+    The name of the file holds the evaluation's digest and the time, so every answer is kept. Rows left by an
+    interrupted evaluation count, including those of older versions, which named the models as `formerly` says.
     """
     unfinished = folder / "unfinished"
     began = time.monotonic()
@@ -155,9 +155,9 @@ def newest(folder: Path, evaluation: Evaluation, formerly: Mapping[str, str] | N
     """The file in `folder` of the newest answer of exactly this evaluation.
 
     Args:
-        folder: Where the answers are.
-        evaluation: Which.
-        formerly: What identities of models were called by older versions, whose answers are as good.
+        folder: The folder of the answers.
+        evaluation: The evaluation.
+        formerly: Names of the models' identities in older versions, whose answers are equally good.
     """
     digests = evaluation.digests(formerly or {})
     found = [path for each in digests for path in folder.glob(f"{evaluation.name}-{each[:8]}-*.json")]

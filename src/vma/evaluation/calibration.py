@@ -1,4 +1,4 @@
-"""`calibration`: whether the probabilities of recognition mean what they say, by each of its rules."""
+"""`calibration`: whether the probabilities that each rule of recognition gives come true."""
 
 import math
 import time
@@ -23,12 +23,12 @@ from vma.memory import KeyedMemory
 from vma.model import VMA
 
 BINS = 10  # of equal width
-LEAST = float(np.finfo(np.float32).tiny)  # a probability that was rounded to 0 counts as this
+LEAST = float(np.finfo(np.float32).tiny)  # a probability that was rounded to 0 counts as this instead
 
 
 @dataclass(frozen=True)
 class CalibrationOptions:
-    """How often a rule of recognition is right about targets of unseen classes, and how sure it says it is.
+    """How often a rule of recognition is right about targets of unseen classes, and how sure it claims to be.
 
     Attributes:
         tasks: Pairs of ways and shots, such as 5 1 20 5.
@@ -49,7 +49,7 @@ class CalibrationOptions:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a rule said of one target.
+    """A rule's statement about one target.
 
     Attributes:
         probability: p of the class that it chose.
@@ -75,13 +75,13 @@ class CalibrationRow:
 
 @dataclass(frozen=True)
 class Bin:
-    """Forecasts of about the same probability.
+    """Forecasts of similar probability.
 
     Attributes:
         trials: n.
         probability: p̄, their mean probability.
-        right: The share of them that was right.
-        variance: The mean of p (1 − p): the variance of right answers, if forecasts are true.
+        right: The share of them that were right.
+        variance: The mean of p (1 − p), which is the variance of right answers if the forecasts are true.
     """
 
     trials: int
@@ -95,12 +95,12 @@ class RuleResult:
     """One rule on one task.
 
     Attributes:
-        accuracy: Share of trials that were right.
+        accuracy: Share of trials in which it was right.
         calibration_error: ECE, see `calibration_error`.
-        error_by_chance: What it would be if all probabilities were true, see `error_by_chance`.
+        error_by_chance: The expected ECE if all probabilities were true, see `error_by_chance`.
         log_prob: Mean log p of the right class.
         milliseconds: Median CPU time of a trial.
-        reliability: Forecasts of about the same probability together.
+        reliability: Forecasts in bins of similar probability.
     """
 
     accuracy: Share
@@ -113,7 +113,7 @@ class RuleResult:
 
 @dataclass(frozen=True)
 class CalibrationTask:
-    """One task: how many items are in memory, the share that is right by guessing, and each rule."""
+    """One task: the number of items in memory, the share that guessing gets right, and each rule's result."""
 
     ways: int
     shots: int
@@ -164,7 +164,7 @@ def task_forecasts(
 def relabelled(episode: EpisodeTensors, ways: int, shift: int) -> EpisodeTensors:
     """The episode with labels counted from `shift`.
 
-    With another shift at each trial, a rule that cannot choose, and takes the first, is right by chance only.
+    Each trial has another shift, so that a rule that cannot choose and takes the first class is right by chance.
     """
     memory, targets = ((labels + shift) % ways for labels in (episode.memory_labels, episode.target_labels))
     return replace(episode, memory_labels=memory, target_labels=targets)
@@ -178,9 +178,9 @@ def forecast(
     samples: int,
     source: torch.Generator,
 ) -> Forecast:
-    """p of the class that one rule chose, whether that is right, log p of the right one, and what it cost."""
+    """p of the class that a rule chose, whether it is right, log p of the right class, and the CPU time."""
     x, labels, label = episode.targets.to(keyed.keys), episode.memory_labels.cpu(), int(episode.target_labels)
-    began = time.process_time()  # of this process alone, whatever else the machine is doing
+    began = time.process_time()  # of this process alone, however busy the machine is
     share = shares(look_up(model, keyed, x), labels.tolist(), chosen, samples, source).double().cpu()
     seconds = time.process_time() - began
     mass = class_mass(share, labels)[0].clamp(LEAST, 1.0)
@@ -220,7 +220,7 @@ def of_forecasts(forecasts: Sequence[Forecast]) -> RuleResult:
 
 
 def reliability(probabilities: Sequence[float], right: Sequence[bool]) -> list[Bin]:
-    """The forecasts in BINS bins of equal width, those that hold any."""
+    """The forecasts in BINS bins of equal width, without empty bins."""
     p, hits = np.array(probabilities), np.array(right, dtype=float)
     bins = np.minimum((p * BINS).astype(int), BINS - 1)
     chosen = [bins == number for number in range(BINS)]
@@ -232,11 +232,11 @@ def reliability(probabilities: Sequence[float], right: Sequence[bool]) -> list[B
 
 
 def calibration_error(bins: Sequence[Bin]) -> float:
-    """ECE = Σ_b n_b/N |right_b − p̄_b| (Guo et al. 2017): how far probabilities are from shares, on average."""
+    """ECE = Σ_b n_b/N |right_b − p̄_b| (Guo et al. 2017): the mean gap between probabilities and shares."""
     return sum(b.trials * abs(b.right - b.probability) for b in bins) / sum(b.trials for b in bins)
 
 
 def error_by_chance(bins: Sequence[Bin]) -> float:
-    """E[ECE] ≈ Σ_b √(2/π Σ_i p_i (1 − p_i)) / N of a forecaster whose probabilities are true: no ECE is 0."""
+    """E[ECE] ≈ Σ_b √(2/π Σ_i p_i (1 − p_i)) / N if all probabilities are true: even then the ECE is not 0."""
     spread = sum(math.sqrt(2 / math.pi * b.trials * b.variance) for b in bins)
     return spread / sum(b.trials for b in bins)

@@ -21,19 +21,19 @@ from vma.fewshot.recognition import class_log_likelihoods
 from vma.memory import Memory
 from vma.model import VMA
 
-TRIALS = 20  # of a part of the work
+TRIALS = 20  # in one part of the work
 ALPHABET = 41  # purpose of the random stream
 WITHIN = ("all", "alphabet")
 
 
 @dataclass(frozen=True)
 class ClassifyOptions:
-    """Share of targets of unseen classes that are recognised among `ways` classes with `shots` items each.
+    """Share of targets of unseen classes recognised among `ways` classes with `shots` items each.
 
     Attributes:
         tasks: Pairs of ways and shots, such as 5 1 20 5.
         trials: Independent episodes with one target each.
-        samples: Samples of z for each address in the likelihood form; 0 leaves that form out.
+        samples: Samples of z for each address, for recognition by likelihood; 0 leaves that out.
         seed: Decides episodes and samples.
         within: `all` draws the classes of a trial from the whole data; `alphabet` draws them from one alphabet,
             whose characters are harder to tell apart.
@@ -101,7 +101,7 @@ class TrialBlock:
 def trial_blocks(
     dataset: Dataset, tasks: Sequence[tuple[int, int]], trials: int, seed: int, within: str
 ) -> list[TrialBlock]:
-    """All trials of all tasks, in blocks of TRIALS."""
+    """All trials of all tasks, in blocks of at most TRIALS."""
     found = []
     for ways, shots in tasks:
         draw = trial_draw(dataset, ways, shots, seed, within)
@@ -113,9 +113,9 @@ def trial_blocks(
 def trial_draw(
     dataset: Dataset, ways: int, shots: int, seed: int, within: str = "all"
 ) -> Callable[[int], Episode]:
-    """The episode of each trial: one target, and `shots` items of its class and of each of `ways` − 1 others.
+    """The episode of each trial: one target, and `shots` items each of its class and `ways` − 1 others.
 
-    Within alphabets, P(alphabet) is proportional to its number of classes, among those with at least `ways`.
+    Within alphabets, P(alphabet) is proportional to its number of classes, among alphabets with at least `ways`.
     """
     if within not in WITHIN:
         raise unknown_name("choice of classes", within, WITHIN)
@@ -177,9 +177,9 @@ def summary(rows: list[ClassifyRow]) -> ClassifyResults:
 
 @torch.no_grad()
 def recognised(model: VMA, episode: EpisodeTensors, ways: int, shift: int = 0) -> bool:
-    """Whether the one target's class gets the most mass of q(a|x); labels are counted from `shift`.
+    """Whether the single target's class gets the most mass of q(a|x); labels are counted from `shift`.
 
-    With another shift at each trial, a model that cannot choose, and takes the first, is right by chance only.
+    Each trial has another shift, so that a model that cannot choose and takes the first class is right by chance.
     """
     q_a = model.posterior(episode.targets, Memory.of(episode.memory))
     mass = class_mass(q_a.log_probs.exp().cpu(), (episode.memory_labels.cpu() + shift) % ways, ways)
@@ -189,7 +189,7 @@ def recognised(model: VMA, episode: EpisodeTensors, ways: int, shift: int = 0) -
 def likeliest(
     model: VMA, episode: EpisodeTensors, ways: int, shift: int, samples: int, source: torch.Generator
 ) -> bool:
-    """Whether the one target's class is the likeliest; labels are counted from `shift`, as in `recognised`."""
+    """Whether the single target's class is the likeliest; labels are counted from `shift`, as in `recognised`."""
     memory = Memory(episode.memory, (episode.memory_labels + shift) % ways)
     scores = class_log_likelihoods(model, memory, episode.targets, ways, samples, source)
     return int(scores.argmax()) == (int(episode.target_labels) + shift) % ways

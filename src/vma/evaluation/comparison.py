@@ -26,14 +26,14 @@ class ComparisonRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedModel(AverageMeasures):
-    """One model: means over all targets, and the NLL that it has above the first model's, target by target."""
+    """One model: means over all targets, and how far its NLL is above the first model's, target by target."""
 
     above_first: Mean
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonResults(TargetResults):
-    """Every model, by name; the first is the one that the others are compared with."""
+    """Every model, by name; the others are compared with the first."""
 
     models: dict[str, ComparedModel]
 
@@ -56,7 +56,7 @@ def comparison(
 
 
 def summary(rows: list[ComparisonRow]) -> ComparisonResults:
-    """Means for each model, and the NLL it has above the first model's, target by target."""
+    """Means for each model, and how far its NLL is above the first model's, target by target."""
     groups = groups_of([row.groups for row in rows])
     measured = {name: pooled([row.models[name] for row in rows]) for name in rows[0].models}
     first = next(iter(measured.values())).nll

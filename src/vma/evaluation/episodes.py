@@ -25,21 +25,21 @@ from vma.generative_model import AnyMemory
 from vma.memory import Memory
 from vma.model import VMA
 
-# Part of what an evaluation is about: answers with errors of another kind are not taken for it.
+# Part of `about`, so that answers with errors of another kind are never taken for answers of this evaluation.
 BY_CLASS = {"errors": "targets of a class and episode are one group"}
 
 
 @dataclass(frozen=True)
 class NllOptions:
-    """−log p(x|M) by the K-sample bound on test episodes; the default is what the model was trained on.
+    """−log p(x|M) by the K-sample bound on test episodes, by default such as the model was trained on.
 
     Attributes:
         episodes: Number of episodes; a learned memory and a VAE get batches of targets instead.
-        classes: Classes of an episode that have targets; 0 for those of training.
-        targets: Targets of each class; in the whole episode for recall and batches; 0 for those of training.
-        shots: Memory items of each class; |M| for recall; 0 for those of training.
+        classes: Classes of an episode that have targets; 0 for as many as in training.
+        targets: Targets of each class; of the whole episode for recall and batches; 0 for as many as in training.
+        shots: Memory items of each class; |M| for recall; 0 for as many as in training.
         distractors: Further classes that are in memory only.
-        protocol: `disjoint`: no target is in memory. `with-replacement`: as the public GMN code draws them.
+        protocol: `disjoint`: no target is in memory. `with-replacement`: drawn as in the public GMN code.
         counts: `per-class`, or `total`: targets and shots are numbers of the whole episode.
         samples: K.
         sampling: `independent` (the paper's bound), or `adaptive`, a tighter one at the same cost.
@@ -81,10 +81,10 @@ class NllRow:
 
     Attributes:
         targets: What is measured of each target.
-        groups: The class of each target; targets of one class have likelihoods that are alike.
-        q_a: q(a|x) averaged over the targets, of a learned memory.
-        p_a: p(a) of a learned memory.
-        use: How much is in use of a raw memory.
+        groups: The class of each target; the likelihoods of one class's targets are alike.
+        q_a: q(a|x) averaged over the targets, for a learned memory.
+        p_a: p(a), for a learned memory.
+        use: How much of the memory is in use, for a raw one.
     """
 
     targets: TargetMeasures
@@ -96,7 +96,7 @@ class NllRow:
 
 @dataclass(frozen=True, kw_only=True)
 class NllResults(AverageMeasures, TargetResults):
-    """Means over all targets; of a model with addresses also how much of its memory is in use, see `MemoryUse`."""
+    """Means over all targets; for a model with addresses, also how much of its memory is in use (`MemoryUse`)."""
 
     entropy_p_a: float | None = None
     entropy_average_q_a: float | None = None
@@ -141,7 +141,7 @@ def open_sampler(trained: TrainedRun, options: NllOptions) -> EpisodeSampler | R
 
 
 def resolved(sampler: EpisodeSampler | RecallSampler | BatchSampler) -> dict[str, Any]:
-    """The numbers of an episode as they came out, zeros replaced."""
+    """The actual numbers of an episode, with zeros replaced."""
     if isinstance(sampler, BatchSampler):
         return {"kind": "batch", "targets": sampler.batch, "protocol": "no raw memory"}
     if isinstance(sampler, RecallSampler):
@@ -155,7 +155,7 @@ def resolved(sampler: EpisodeSampler | RecallSampler | BatchSampler) -> dict[str
 
 
 def tensors(trained: TrainedRun, episode: Episode) -> tuple[torch.Tensor, Memory | None]:
-    """Targets and memory on the model's device; None where there is no raw memory."""
+    """Targets and memory on the model's device; the memory is None if it is not a raw one."""
     found = episode.tensors(trained.device)
     without = len(found.memory) == 0 or trained.model.config.learned_items
     return found.targets, None if without else Memory(found.memory, found.memory_labels)
@@ -163,7 +163,7 @@ def tensors(trained: TrainedRun, episode: Episode) -> tuple[torch.Tensor, Memory
 
 @torch.no_grad()
 def with_addresses(row: NllRow, model: VMA, x: torch.Tensor, memory: AnyMemory) -> NllRow:
-    """The row with p(a) and the average q(a|x) of a learned memory; of a raw one, only with how much is in use."""
+    """The row with p(a) and the average q(a|x) of a learned memory; for a raw one, only how much is in use."""
     q = model.posterior(x, memory).log_probs.double().exp().mean(0)
     p = model.prior(memory).log_probs.double().exp()
     if model.config.learned_items:
@@ -180,7 +180,7 @@ def summary(rows: list[NllRow]) -> NllResults:
 
 
 def usage(rows: list[NllRow]) -> MemoryUse | None:
-    """How much of the memory is in use: a learned one by all targets together, others by those of one part."""
+    """How much of the memory is in use: a learned one by all targets, a raw one by those of its episode."""
     if looked := [row.q_a for row in rows if row.q_a is not None]:
         return use_of(np.array(rows[0].p_a), np.mean(looked, axis=0))
     uses = [plain(row.use) for row in rows if row.use is not None]

@@ -1,4 +1,4 @@
-"""The figures of answers, as PNG: what an answer and this package know, handed to `vma.plotting`."""
+"""The figures of answers, as PNG: what the answers hold is handed to `vma.plotting`."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from vma.plotting.novelty import novelty_png
 
 
 def draw_novelty(answer: Answer[NoveltyResults]) -> bytes:
-    """How far apart known and new targets are, and whether the promise on false alarms is kept."""
+    """How well new targets are told from known ones, and whether the promised share of false alarms is kept."""
     return novelty_png(answer.to_json(), MEASURES)
 
 
@@ -26,13 +26,13 @@ def draw_calibration(answer: Answer[CalibrationResults]) -> bytes:
 
 
 def dots(merged: Sequence[tuple[int, float, int]]) -> list[Dot]:
-    """Bins of `merge`, each with the share of right answers and its 95 % interval."""
+    """The bins that `merge` returns, each with its share of right answers and the 95 % interval."""
     shares = [(trials, probability, wilson(right, trials)) for trials, probability, right in merged]
     return [Dot(trials, probability, own.value, own.low, own.high) for trials, probability, own in shares]
 
 
 def merge(tasks: Sequence[Sequence[Bin]], bins: int) -> list[tuple[int, float, int]]:
-    """Trials, mean probability and number of right answers of each of `bins` bins, over all tasks."""
+    """Trials, mean probability and number of right answers in each of `bins` bins, over all tasks."""
     sums: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for own in (each for task in tasks for each in task):
         total = sums[min(int(own.probability * bins), bins - 1)]

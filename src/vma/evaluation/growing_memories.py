@@ -1,4 +1,4 @@
-"""Memories that nest: the same targets and items, among more and more confounding classes or shots."""
+"""Memories that grow around the same targets and items, with more and more confounding classes or shots."""
 
 from dataclasses import dataclass
 
@@ -17,12 +17,12 @@ NESTED = 21  # purpose of the random stream
 
 @dataclass(frozen=True)
 class ClassBlock:
-    """Some classes: the memory that holds all of them, and the targets of those that are the block's own.
+    """Some classes: the memory that holds all of them, and the targets of the classes that belong to this block.
 
     Attributes:
         targets: x.
         labels: Class of each target, as a position among the block's classes.
-        memory: M, labelled in the same way; None for no shots at all.
+        memory: M, labelled in the same way; None if there are no shots.
     """
 
     targets: Tensor
@@ -33,9 +33,8 @@ class ClassBlock:
 class GrowingMemories:
     """T targets and up to S items of every class, disjoint, drawn once by `seed`.
 
-    A memory of C classes is a block of C classes that follow each other in a random order, so that each class
-    is a target's own class once, whatever C is. Along C or shots, the same target is then compared beside the
-    same items of its class.
+    A memory of C classes is a block of C consecutive classes in a random order. Each class is thus the target's own
+    class once, whatever C is; and as C or the shots grow, the same target is compared beside the same items.
 
     Args:
         dataset: Images with labels.
@@ -60,13 +59,13 @@ class GrowingMemories:
         self.images = np.stack(chosen)
 
     def blocks(self, classes: int) -> int:
-        """Number of blocks of `classes` that it takes to have each class once."""
+        """Number of blocks of `classes` in which each class occurs once."""
         if not 1 <= classes <= len(self.order):
             raise InputError(f"A memory of {classes} classes cannot be drawn from {len(self.order)} classes.")
         return -(-len(self.order) // classes)
 
     def block(self, classes: int, number: int, shots: int) -> ClassBlock:
-        """Block `number` of a memory of `classes` × `shots`; the last one is filled up with the first classes."""
+        """Block `number` of a memory of `classes` × `shots`; the first classes fill up the last block."""
         if not 0 <= number < self.blocks(classes):
             raise InputError(f"There is no block {number} of {classes} classes.")
         positions = np.arange(number * classes, (number + 1) * classes)

@@ -10,7 +10,7 @@ from vma.plotting import embedding
 
 
 def plain(value: Any) -> dict[str, Any]:
-    """A dataclass as nested dictionaries; fields that are None are left out."""
+    """A dataclass as nested dictionaries, without fields that are None."""
     if isinstance(value, dict):
         return value
     return asdict(value, dict_factory=lambda pairs: {name: each for name, each in pairs if each is not None})
@@ -18,11 +18,11 @@ def plain(value: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class PackedImages:
-    """Images inside JSON, which `vma.plotting.embedding.unpack` reads; figures are drawn from them alone.
+    """Images inside JSON, from which figures are drawn; `vma.plotting.embedding.unpack` reads them.
 
     Attributes:
-        shape: Of the array.
-        zlib: Eight bits a pixel, compressed, as text.
+        shape: Shape of the array.
+        zlib: Pixels of eight bits, compressed, as text.
     """
 
     shape: list[int]

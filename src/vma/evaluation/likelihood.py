@@ -1,4 +1,4 @@
-"""−log p(x|M) by the K-sample bound (eq. 7) for any K, and what it is made of."""
+"""−log p(x|M) by the K-sample bound (eq. 7) for any K, and its decomposition."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from vma.evaluation.json_values import plain
 from vma.evaluation.statistics import Mean, mean_of
 from vma.generative_model import AnyMemory, GenerativeModel
 
-CHUNK = 256  # rows that a network sees at a time
+CHUNK = 256  # rows that a network processes at a time
 READS = 200_000  # reads whose z are held at a time
 
-SAMPLINGS = ("independent", "adaptive")  # those of `vma.reads.SAMPLINGS` that give a bound of any K
+SAMPLINGS = ("independent", "adaptive")  # those of `vma.reads.SAMPLINGS` that give a bound for any K
 
 
 @dataclass(frozen=True)
 class TargetMeasures:
-    """What is measured of each target: lists with a value for every one of them.
+    """What is measured of the targets: lists with one value per target.
 
     Attributes:
         nll: −L, an upper bound of −log p(x|M).
@@ -86,7 +86,7 @@ def bounds(
 
 
 def parts(targets: int, samples: int) -> Iterator[slice]:
-    """The targets in slices of at most `READS` reads, or of one target."""
+    """The targets in slices with at most `READS` reads, or of a single target."""
     check_samples(samples, 1, "A bound")
     return slices(targets, max(1, READS // samples))
 
@@ -116,9 +116,9 @@ def measures(
     sampling: str = "independent",
     generator: torch.Generator | None = None,
 ) -> TargetMeasures:
-    """For each target: −L, its decomposition into reconstruction, KL_a and KL_z, H(q(a|x)), effective samples.
+    """For each target: −L, its parts (reconstruction, KL_a and KL_z), H(q(a|x)), and the effective samples.
 
-    For arguments see `bounds`.
+    The arguments are those of `bounds`.
     """
     return pooled(
         [
@@ -151,5 +151,5 @@ def averages(measures: TargetMeasures, groups: Sequence[Hashable]) -> dict[str, 
 
 
 def groups_of(rows: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """Which targets go together: those of one class in one episode, whose likelihoods are alike."""
+    """Groups of dependent targets: those of one class in one episode, whose likelihoods are alike."""
     return [(number, group) for number, groups in enumerate(rows) for group in groups]

@@ -1,4 +1,4 @@
-"""`novelty`: whether targets of classes that memory does not hold are told from those of classes that it holds."""
+"""`novelty`: whether targets of classes that are not in memory are told from those of classes that are."""
 
 from dataclasses import asdict, dataclass
 
@@ -19,7 +19,7 @@ from vma.fewshot.novelty import FEWEST, UNUSUAL, Measures, t_limit
 from vma.fewshot.scores import score, usual
 from vma.model import VMA
 
-MEASURES = {  # the larger, the newer
+MEASURES = {  # larger values mean newer
     "joined": "all three, joined",
     "angle": "angle to the nearest item",
     "odds": "odds of turned copies",
@@ -34,12 +34,12 @@ EDGES = np.arange(-4, 12.5, 0.5)  # of the histogram
 
 @dataclass(frozen=True)
 class NoveltyOptions:
-    """How well targets of absent classes are told from known ones, and the errors at a user's own threshold.
+    """How well targets of absent classes are told from known ones, and the errors at the threshold that users get.
 
     Attributes:
         episodes: Number of episodes, each with a memory of its own.
         classes: Classes in memory.
-        absent: Classes that are not in memory, and whose targets are new.
+        absent: Further classes that are not in memory, so that their targets are new.
         shots: Items of each class in memory.
         targets: Targets of each class.
         samples: K of log p(x|M).
@@ -62,13 +62,13 @@ class NoveltyRow:
     Attributes:
         new: Whether the target is of an absent class.
         joined: All three measures, joined.
-        angle: To the nearest item, in the matching space.
-        odds: Of turned copies.
+        angle: Angle to the nearest item, in the matching space.
+        odds: Odds of turned copies.
         surprise: log p(x|M) / log p(x|{x}).
         entropy: H(q(a|x)).
         nll: −log p(x|M).
-        p_value: The chance that an image of a class in memory is as unusual.
-        limit: The joined measure from which a user of this memory is told that an image is novel.
+        p_value: The probability that an image of a class in memory is at least as unusual.
+        limit: The joined measure above which users of this memory are told that an image is novel.
     """
 
     new: list[bool]
@@ -99,7 +99,7 @@ class FlaggedShare:
 
 @dataclass(frozen=True)
 class KeptPromise:
-    """The share of false alarms where a share `level` was promised."""
+    """The real share of false alarms where a share `level` was promised."""
 
     level: float
     value: float
@@ -110,7 +110,7 @@ class KeptPromise:
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many known and new targets have a joined measure between any two edges."""
+    """The numbers of known and of new targets whose joined measure lies between each two edges."""
 
     edges: list[float]
     known: list[int]
@@ -119,17 +119,17 @@ class Histogram:
 
 @dataclass(frozen=True, kw_only=True)
 class NoveltyResults(TargetResults):
-    """How well what is new is told from what is known; areas and curves are of each of MEASURES.
+    """How well new targets are told from known ones; areas and curves exist for each of MEASURES.
 
     Attributes:
-        areas: The chance that of a known and a new target of one memory the new one has the larger measure.
+        areas: The probability that, of a known and a new target of one memory, the new one has the larger measure.
         false_alarms: Share of known targets that are called novel.
         found: Share of new targets that are called novel.
-        missed: Share of new targets that are not.
-        limit: The joined measure from which an image is called novel, in the first memory.
+        missed: Share of new targets that are not called novel.
+        limit: The joined measure above which an image is called novel, in the first memory.
         curves: Share of new targets found at each share of false alarms in LEVELS.
-        promised: False alarms at every level in PROMISED.
-        histogram: Of the joined measure.
+        promised: Real false alarms at every level in PROMISED.
+        histogram: Histogram of the joined measure.
     """
 
     areas: dict[str, Mean]
@@ -187,9 +187,9 @@ def scored(model: VMA, episode: EpisodeTensors, options: NoveltyOptions) -> Nove
 
 
 def summary(rows: list[NoveltyRow]) -> NoveltyResults:
-    """Areas under the curve, false alarms, what is found of the new ones and what is missed; and what to draw.
+    """Areas under the curve, false alarms, shares of new targets found and missed, and data to draw.
 
-    Errors and intervals are over memories, since the targets of one share its threshold.
+    Errors and intervals are over memories, because the targets of one memory share its threshold.
     """
     found = flagged(rows, UNUSUAL, new=True)
     return NoveltyResults(
@@ -214,7 +214,7 @@ def area(row: NoveltyRow, name: str) -> float:
 
 
 def curve(row: NoveltyRow, name: str) -> Float[np.ndarray, "levels"]:
-    """Which share of the new targets of an episode is found at each share of false alarms in LEVELS."""
+    """The share of an episode's new targets found at each share of false alarms in LEVELS."""
     known, new = row.split(name)
     limits = np.unique(np.concatenate((known, new)))[::-1]
     false, true = ([0.0, *((values >= limits[:, None]).mean(1))] for values in (known, new))
@@ -222,7 +222,7 @@ def curve(row: NoveltyRow, name: str) -> Float[np.ndarray, "levels"]:
 
 
 def flagged(rows: list[NoveltyRow], level: float, *, new: bool) -> FlaggedShare:
-    """The share of known or new targets whose p-value is below `level`, with its error and 95 % interval."""
+    """The share of known or of new targets whose p-value is below `level`, with its error and 95 % interval."""
     shares = mean_of(
         [float(p < level) for row in rows for p in row.split("p_value")[new]],
         [number for number, row in enumerate(rows) for _ in row.split("p_value")[new]],
@@ -232,7 +232,7 @@ def flagged(rows: list[NoveltyRow], level: float, *, new: bool) -> FlaggedShare:
 
 
 def histogram(rows: list[NoveltyRow]) -> Histogram:
-    """How many known and new targets have a joined measure between any two of EDGES; the ends take all beyond."""
+    """The numbers of known and new targets between each two of EDGES; the outermost bins take all beyond."""
     pairs = [row.split("joined") for row in rows]
     known, new = (np.concatenate(values).clip(EDGES[0], EDGES[-1]) for values in zip(*pairs, strict=True))
     counts = [np.histogram(values, EDGES)[0].tolist() for values in (known, new)]

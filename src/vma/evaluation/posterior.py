@@ -25,11 +25,11 @@ Kind = Literal["found", "mistaken", "absent"]
 
 @dataclass(frozen=True)
 class PosteriorOptions:
-    """q(a|x) of targets whose class is in memory, and of those whose is not; how log p(x|M) tells them apart.
+    """q(a|x) of targets whose class is or is not in memory, and how well log p(x|M) tells these apart.
 
     Attributes:
-        episodes: Number of episodes; those of the first one are shown item by item.
-        classes: Classes in memory; one more is drawn, whose targets are not in memory.
+        episodes: Number of episodes; the first one's are shown item by item.
+        classes: Classes in memory; the targets of one more class are not in memory.
         shots: Items of each class.
         targets: Targets of each class.
         samples: K of log p(x|M).
@@ -58,13 +58,13 @@ class PosteriorRow:
 
     Attributes:
         q: q(a|x).
-        guesses: The class that gets most of q(a|x).
+        guesses: The class with the most mass of q(a|x).
         entropy: H(q(a|x)).
         kl_a: KL(q(a|x) ‖ p(a)).
         log_p: The K-sample bound of log p(x|M).
         labels: The target's class.
-        shown: The images, of the first episode.
-        memory_labels: The class of each item in memory, of the first episode.
+        shown: The images, for the first episode only.
+        memory_labels: The class of each item in memory, for the first episode only.
     """
 
     q: list[list[float]]
@@ -91,7 +91,7 @@ class LookUp:
     """One target.
 
     Attributes:
-        kind: `found`, `mistaken`, or `absent`: its class is not in memory.
+        kind: `found`, `mistaken`, or `absent` if its class is not in memory.
         index: Its number in the episode.
         label: Its class.
         q: q(a|x).
@@ -119,14 +119,14 @@ class ShownEpisode(ShownImages):
 
 @dataclass(frozen=True)
 class PosteriorResults:
-    """Where the model looks.
+    """Where the model looks, and what that reveals.
 
     Attributes:
         in_memory: Means over targets whose class is in memory.
         absent: Means over those whose class is not.
-        found: Share of targets whose class gets most of q(a|x), among those whose class is in memory.
-        novelty_auc: The chance that a target of an absent class has the lower log p(x|M); ½ is mere guessing.
-        novelty_auc_entropy: The chance that it has the higher entropy of q(a|x).
+        found: Share of targets whose class gets the most mass of q(a|x), among those whose class is in memory.
+        novelty_auc: The probability that a target of an absent class has the lower log p(x|M); ½ is guessing.
+        novelty_auc_entropy: The probability that it has the higher entropy of q(a|x).
         shown: The first episode.
     """
 
@@ -199,7 +199,7 @@ def look(
 
 
 def summary(rows: list[PosteriorRow]) -> PosteriorResults:
-    """Entropy and log p(x|M) of targets whose class is in memory and of those whose is not; what to show."""
+    """Entropy and log p(x|M) of targets whose class is in memory and of the others, and an episode to show."""
     absent = max(max(row.labels) for row in rows)
     targets = [(number, each) for number, row in enumerate(rows) for each in look_ups(row, absent)]
     inside = [target for target in targets if target[1].kind != "absent"]
@@ -236,7 +236,7 @@ def average(targets: Sequence[tuple[int, LookUp]]) -> AverageLook:
 
 
 def groups_of(targets: Sequence[tuple[int, LookUp]]) -> list[tuple[int, int]]:
-    """Which targets go together: those of one class in one episode."""
+    """Groups of dependent targets: those of one class in one episode."""
     return [(number, each.label) for number, each in targets]
 
 

@@ -1,4 +1,4 @@
-"""An evaluation as independent parts: shared out over processes, resumed where it was cut."""
+"""An evaluation as independent parts, which processes share and an interrupted evaluation resumes."""
 
 import hashlib
 import json
@@ -25,22 +25,22 @@ Show = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class TargetResults:
-    """Results that say of how many targets they are."""
+    """Results that record the number of targets behind them."""
 
     number_of_targets: int
 
 
 @dataclass(frozen=True)
 class Evaluation(Generic[Row, Results]):
-    """What is measured of a model, as independent parts.
+    """A measurement of a model, split into independent parts.
 
     Attributes:
         name: Which evaluation, such as `nll`.
         about: All that the answer depends on: model, data, protocol, K, seed, number of targets.
         parts: Number of parts.
         part: The row of one part: a function of the part's number and nothing else.
-        row: The dataclass of such rows; those that a cut evaluation has kept are read as it.
-        summary: What all rows, in order, add up to.
+        row: The dataclass of these rows, as which kept rows are read.
+        summary: The results that all rows give, in order.
     """
 
     name: str
@@ -52,17 +52,17 @@ class Evaluation(Generic[Row, Results]):
 
     @property
     def digest(self) -> str:
-        """A name for this evaluation and no other."""
+        """A hash that identifies this evaluation."""
         return self.digests({})[0]
 
     def digests(self, formerly: Mapping[str, str]) -> list[str]:
-        """Its name, and the one that it had in older versions, if they called its models something else."""
+        """Its digest, and the digest that it had in older versions if these named its models differently."""
         text = json.dumps([self.name, self.about, self.parts], sort_keys=True)
         before = reduce(lambda old, each: old.replace(f'"{each[0]}"', f'"{each[1]}"'), formerly.items(), text)
         return [hashlib.sha256(each.encode()).hexdigest()[:16] for each in dict.fromkeys((text, before))]
 
     def results(self, show: Show | None = None) -> Results:
-        """The results, made here and now, and kept nowhere; `show` is told after each part."""
+        """The results, made here and now and kept nowhere; `show` is called after each part."""
         rows = []
         for number in range(self.parts):
             rows.append(self.part(number))
@@ -80,8 +80,8 @@ def work(
 ) -> list[Row]:
     """The rows of all parts, in order, on every process.
 
-    Rows are kept in the folder `unfinished` as they are made, one file a process, and those that are there
-    already, whatever processes made them, are not made again.
+    Rows are kept in the folder `unfinished` as they are made, in one file per process. Rows that any process has
+    left there are not made again.
     """
     done = kept_rows(unfinished, evaluation, formerly)
     if here.world > 1:
@@ -105,7 +105,7 @@ def shared(rows: dict[int, Row]) -> dict[int, Row]:
 
 
 def keep_row(path: Path, number: int, row: object) -> None:
-    """Add one row to a file; a line that a crash cut short is left out when it is read."""
+    """Add one row to a file; readers skip a line that a crash cut short."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as file:
@@ -117,7 +117,7 @@ def keep_row(path: Path, number: int, row: object) -> None:
 def kept_rows(
     unfinished: Path, evaluation: Evaluation[Row, Results], formerly: Mapping[str, str] | None = None
 ) -> dict[int, Row]:
-    """The rows of an evaluation that earlier processes left; what is no such row is made again."""
+    """The rows of an evaluation that earlier processes left; rows that cannot be read are made again."""
     digests = evaluation.digests(formerly or {})
     paths = [path for each in digests for path in sorted(unfinished.glob(f"{each}-*.jsonl"))]
     rows: dict[int, Row] = {}
@@ -133,11 +133,11 @@ def kept_rows(
 
 
 def forget_rows(unfinished: Path, digest: str) -> None:
-    """Delete the rows that were kept of an evaluation, once its answer is written."""
+    """Delete the kept rows of an evaluation once its answer is written."""
     for path in unfinished.glob(f"{digest}-*.jsonl"):
         path.unlink(missing_ok=True)
 
 
 def progress(done: int, parts: int) -> None:
-    """Write how far it is, over the line written before."""
+    """Show how far it is, over the line written before."""
     print(f"\r{done} of {parts}", end="\n" if done == parts else "", file=sys.stderr, flush=True)

@@ -15,13 +15,13 @@ from vma.model import VMA
 
 @dataclass(frozen=True)
 class SamplesOptions:
-    """Samples from p(x|M): a row for each of some items, or for each class with `shots` > 1.
+    """Samples from p(x|M): one row for each of some items, or for each class if `shots` > 1.
 
     Attributes:
-        rows: Number of items or classes; of items drawn from p(a) for a learned memory.
+        rows: Number of items or classes; for a learned memory, of items drawn from p(a).
         samples: Samples in a row.
-        shots: Items of a class: with more than one, a row's items are drawn from p(a) within its class.
-        real: Further drawings of the class to compare with.
+        shots: Items of a class; with more than one, the items of a row are drawn from p(a) within its class.
+        real: Further drawings of the class, for comparison.
         seed: Decides classes, items and samples.
     """
 
@@ -34,16 +34,16 @@ class SamplesOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SamplesResults:
-    """Images in rows: all of [rows, columns, height, width].
+    """Images in rows; all arrays are [rows, columns, height, width].
 
     Attributes:
-        items: What is in memory, if it is a raw one.
-        real: Further drawings of the class, with a raw memory.
-        addresses: The item that each row shares, of a learned memory.
-        p_a: Its p(a).
-        probabilities: The samples: the probability of ink.
-        binary: The samples: binary images.
-        shown: The samples as they are best shown; answers of earlier versions do not have them.
+        items: The items in memory, for a raw memory.
+        real: Further drawings of the class, for a raw memory.
+        addresses: The item that all samples of a row share, for a learned memory.
+        p_a: p(a) of these items, for a learned memory.
+        probabilities: The samples as probabilities of ink.
+        binary: The samples as binary images.
+        shown: The samples as they are best shown; absent from answers of earlier versions.
     """
 
     items: PackedImages | None = None

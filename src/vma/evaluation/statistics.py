@@ -27,10 +27,10 @@ class Share:
 
 
 def mean_of(values: Sequence[float], groups: Sequence[Hashable] | None = None) -> Mean:
-    """The mean and its standard error √(G/(G − 1) Σ_g r_g²) / n, with r_g the sum of a group's differences from it.
+    """The mean and its standard error √(G/(G − 1) Σ_g r_g²) / n, where r_g sums the deviations of group g from it.
 
-    Values of one group, such as targets of one class, may depend on each other; without `groups` each is its own.
-    The error of a single group is unknown, and NaN.
+    Values of one group, such as targets of one class, may depend on each other; without `groups`, each value is a
+    group. The error of a single group is unknown, and NaN.
     """
     tensor = torch.tensor(values, dtype=torch.float64)
     keys = list(range(len(tensor)) if groups is None else groups)
@@ -42,7 +42,7 @@ def mean_of(values: Sequence[float], groups: Sequence[Hashable] | None = None) -
 
 
 def wilson(successes: int, trials: int) -> Share:
-    """The share and Wilson's interval, which stays inside [0, 1] and has a width even at 0 and 1."""
+    """The share and Wilson's interval, which stays inside [0, 1] and has a positive width even at 0 and 1."""
     interval = binomtest(successes, trials).proportion_ci(method="wilson")
     return Share(successes / trials, float(interval.low), float(interval.high), trials)
 
@@ -50,7 +50,7 @@ def wilson(successes: int, trials: int) -> Share:
 def area_under_curve(lower: Sequence[float], higher: Sequence[float]) -> float:
     """P(l < h) + ½ P(l = h) for l and h drawn from the two lists: the area under the ROC curve.
 
-    It is U / (n m) of Mann and Whitney's test.
+    It equals U / (n m) of Mann and Whitney's test.
     """
     found = mannwhitneyu(higher, lower, method="asymptotic")
     return float(found.statistic) / (len(lower) * len(higher))

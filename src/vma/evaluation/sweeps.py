@@ -22,11 +22,11 @@ from vma.memory import Memory
 
 @dataclass(frozen=True)
 class ClassesOptions:
-    """−log p(x|M) of the same targets as confounding classes are added to the memory (Figure 5A).
+    """−log p(x|M) of the same targets as the memory gets more confounding classes (Figure 5A).
 
     Attributes:
-        classes: Numbers of classes in memory; those above the data's are left out, and 0 stands for all of them.
-        shots: Items of each class; 0 for that of training.
+        classes: Numbers of classes in memory; those larger than the data's are left out, and 0 stands for all.
+        shots: Items of each class; 0 for as many as in training.
         targets: Targets of each class of the data.
         samples: K.
         sampling: `independent` (the paper's bound), or `adaptive`, a tighter one at the same cost.
@@ -47,7 +47,7 @@ class ShotsOptions:
 
     Attributes:
         shots: Numbers of items of each class.
-        classes: Classes in memory; 0 for all of the data's.
+        classes: Classes in memory; 0 for all classes of the data.
         targets: Targets of each class of the data.
         samples: K.
         sampling: `independent` (the paper's bound), or `adaptive`, a tighter one at the same cost.
@@ -64,7 +64,7 @@ class ShotsOptions:
 
 @dataclass(frozen=True)
 class SweepSetting:
-    """C classes with as many shots each in memory."""
+    """C classes in memory, with equally many shots each."""
 
     classes: int
     shots: int
@@ -82,8 +82,8 @@ class SweepMeasures(TargetMeasures):
     """What is measured of each target.
 
     Attributes:
-        own_class_mass: Σ_a q(a|x) [m_a is of the target's class], of a model with addresses.
-        own_class_first: 1 where no other class has more, else 0.
+        own_class_mass: Σ_a q(a|x) [m_a is of the target's class], for a model with addresses.
+        own_class_first: 1 if no other class has more mass, else 0.
     """
 
     own_class_mass: list[float] | None = None
@@ -99,7 +99,7 @@ class SweepRow(SweepPart):
 
     @property
     def setting(self) -> SweepSetting:
-        """Which point of the sweep it belongs to."""
+        """The point of the sweep that it belongs to."""
         return SweepSetting(self.classes, self.shots)
 
 
@@ -109,10 +109,10 @@ class SweepPoint(AverageMeasures, SweepSetting):
 
     Attributes:
         memory: |M|.
-        own_class_mass: Mass of q(a|x) on the target's class, of a model with addresses.
-        own_class_first: Share of targets whose class has the most mass.
+        own_class_mass: Mass of q(a|x) on the target's class, for a model with addresses.
+        own_class_first: Share of targets whose own class has the most mass.
         rise: How far the NLL is above that of the first setting, target by target.
-        line: The NLL at the fewest classes C₀ + log C/C₀: what an optimal model of disjoint classes would have.
+        line: The NLL at the fewest classes C₀ plus log C/C₀: that of an optimal model of disjoint classes.
     """
 
     memory: int
@@ -190,7 +190,7 @@ def sweep(
 
 
 def own_class(q_a: AddressDistribution, memory: Memory, labels: torch.Tensor) -> dict[str, list[float]]:
-    """Σ_a q(a|x) [m_a is of the target's class], and whether no other class has more."""
+    """Σ_a q(a|x) [m_a is of the target's class], and whether no other class has more mass."""
     assert memory.labels is not None
     names, items = memory.labels.unique(return_inverse=True)
     mass = class_mass(q_a.log_probs.exp(), items)
@@ -202,7 +202,7 @@ def own_class(q_a: AddressDistribution, memory: Memory, labels: torch.Tensor) ->
 
 
 def summary(rows: list[SweepRow]) -> SweepResults:
-    """Of each setting: means over targets, the rise over the first setting target by target, and the log C line."""
+    """For each setting: means over targets, the rise over the first setting by target, and the log C line."""
     settings = list(dict.fromkeys(row.setting for row in rows))
     first, fewest = pool(rows, settings[0])[0].nll, settings[0].classes
     points = []
@@ -222,6 +222,6 @@ def summary(rows: list[SweepRow]) -> SweepResults:
 
 
 def pool(rows: list[SweepRow], setting: SweepSetting) -> tuple[SweepMeasures, list[tuple[int, int]]]:
-    """Measures and groups of all targets at one setting, in the order of the blocks: the same for every setting."""
+    """Measures and groups of all targets at one setting, in the order of blocks, the same for every setting."""
     chosen = [row for row in rows if row.setting == setting]
     return pooled([row.targets for row in chosen]), groups_of([row.groups for row in chosen])

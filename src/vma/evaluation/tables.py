@@ -57,7 +57,7 @@ def title(answer: Answer[Any]) -> str:
 
 
 def of_measures(answer: Answer[Any], results: NllResults) -> Table:
-    """A line for each measure."""
+    """One line for each measure."""
     shown, values = new_table(answer, "", "mean over targets", "± standard error"), plain(results)
     for key, name in MEASURES.items():
         shown.add_row(name, f"{values[key]['value']:.2f}", f"{values[key]['error']:.2f}")
@@ -69,7 +69,7 @@ def of_measures(answer: Answer[Any], results: NllResults) -> Table:
 
 
 def of_sweep(answer: Answer[Any], results: SweepResults) -> Table:
-    """A line for each setting."""
+    """One line for each setting."""
     head = ("classes", "shots", "|M|", "NLL", "±", "log C line", "rise, paired", "±", "KL_a")
     first = results.points[0]
     named = zip(OWN_CLASS, (first.own_class_mass, first.own_class_first), strict=True)
@@ -83,7 +83,7 @@ def of_sweep(answer: Answer[Any], results: SweepResults) -> Table:
 
 
 def of_tasks(answer: Answer[Any], results: ClassifyResults) -> Table:
-    """A line for each task."""
+    """One line for each task."""
     columns = ("by q(a|x)", "95 % interval", "by likelihood", "95 % interval")
     shown = new_table(answer, "ways", "shots", "classes within", *columns)
     for task in results.tasks:
@@ -99,7 +99,7 @@ def share_cells(share: Share) -> tuple[str, str]:
 
 
 def of_calibration(answer: Answer[Any], results: CalibrationResults) -> Table:
-    """A line for each task and rule."""
+    """One line for each task and rule."""
     columns = (
         "right",
         "95 % interval",
@@ -123,7 +123,7 @@ def of_calibration(answer: Answer[Any], results: CalibrationResults) -> Table:
 
 
 def of_novelty(answer: Answer[Any], results: NoveltyResults) -> Table:
-    """A line for each measure, and for each kind of error at the threshold that a user gets."""
+    """One line for each measure, and for each kind of error at the threshold that users get."""
     shown = new_table(answer, "", "area under curve", "±", "at the threshold", "95 % interval")
     for key, name in NOVELTY.items():
         area = results.areas[key]
@@ -136,7 +136,7 @@ def of_novelty(answer: Answer[Any], results: NoveltyResults) -> Table:
 
 
 def of_posterior(answer: Answer[Any], results: PosteriorResults) -> Table:
-    """A line for targets whose class is in memory, and one for those whose is not."""
+    """One line for targets whose class is in memory, and one for the others."""
     shown = new_table(answer, "target's class", "log p(x|M)", "H(q(a|x))", "KL_a")
     for name, look in (("in memory", results.in_memory), ("absent", results.absent)):
         shown.add_row(name, *(mean_cell(mean) for mean in (look.log_p, look.entropy, look.kl_a)))

@@ -1,4 +1,4 @@
-"""What is evaluated: a trained model, what it was trained on, and the images that it has not seen."""
+"""What is evaluated: a trained model, its training settings, and images that it has not seen."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,18 +25,18 @@ BINARIZATION_SEED = 0
 
 @dataclass(frozen=True)
 class ModelDescription:
-    """What an answer says of the model: how long it was trained, and all the settings it was trained with.
+    """What an answer records of the model: how long it was trained, and with which settings.
 
     Attributes:
         run: Name of the run's folder.
         preset: Its preset.
         kind: `vma`, or a baseline.
-        maps: Feature maps; 0 where it has none.
+        maps: Feature maps; 0 if it has none.
         updates: Updates awake.
         sleep_updates: Updates asleep.
-        hours: Of both.
-        seed: Of its training.
-        weights: A hash of them and of the configuration, whatever file they are in.
+        hours: Hours of training, awake and asleep.
+        seed: Seed of its training.
+        weights: A hash of weights and configuration, whatever file they are in.
         overrides: The settings that differ from the preset's, by dotted names.
         settings: All of them.
     """
@@ -56,15 +56,15 @@ class ModelDescription:
 
 @dataclass(frozen=True)
 class DataDescription:
-    """What an answer says of the data.
+    """What an answer records of the data.
 
     Attributes:
-        name: Of the dataset.
-        part: Which part of it, such as `test`.
-        split: How it was divided into parts, and which this one is.
-        size: Height and width, and channels of images in colour.
-        images: Number of them.
-        classes: Number of them.
+        name: Name of the dataset.
+        part: The part of it, such as `test`.
+        split: How it was divided into parts, and which one this is.
+        size: Height and width, and channels of colour images.
+        images: Number of images.
+        classes: Number of classes.
     """
 
     name: str = ""
@@ -77,7 +77,7 @@ class DataDescription:
 
 @dataclass(frozen=True)
 class About:
-    """What every answer says of the model and the data."""
+    """What every answer records of model and data."""
 
     model: ModelDescription = ModelDescription()
     data: DataDescription = DataDescription()
@@ -88,11 +88,11 @@ class TrainedRun:
     """A run's model and a part of its data.
 
     Attributes:
-        model: The model, with averaged weights if the run has an average.
+        model: The model, with averaged weights if the run has them.
         dataset: The images to evaluate on; grey ones are binarized once.
         settings: The settings of the run.
-        about: What every answer says of the model and the data.
-        formerly: What older versions called the model, a hash of its file, by its identity.
+        about: What every answer records of model and data.
+        formerly: The model's name in older versions, which was a hash of its file, by its identity.
     """
 
     model: GenerativeModel
@@ -103,12 +103,12 @@ class TrainedRun:
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The device of the model."""
         return next(self.model.parameters()).device
 
     @property
     def episode(self) -> EpisodeSettings:
-        """Test episodes like those of training; after training on sequences, 4 targets and 4 items of a class."""
+        """Test episodes like those of training; after training on sequences, 4 targets and 4 items per class."""
         trained = self.settings.episode
         return replace(trained, targets=4, shots=4) if trained.kind == "sequence" else trained
 
@@ -119,18 +119,18 @@ class TrainedRun:
 
     @torch.no_grad()
     def keyed(self, memory: Memory | None) -> AnyMemory:
-        """A raw memory with its keys, computed once for all that is asked of it; as it is for other models."""
+        """A raw memory with its keys, computed once for all uses; other models get the memory as it is."""
         return memory if memory is None or self.addresses is None else self.addresses.keyed(memory)
 
     def with_raw_memory(self, purpose: str) -> VMA:
-        """The model, which must address a raw memory for that `purpose`, such as `classify`."""
+        """The model, if it addresses a raw memory; else an error names the `purpose`, such as `classify`."""
         if self.addresses is None or self.model.config.learned_items:
             kind = self.model.config.model
             raise InputError(f"Only a model with a raw memory can {purpose}, not a {kind}.")
         return self.addresses
 
     def generator(self, seed: int, part: int) -> torch.Generator:
-        """The randomness of one part of the work: the same whatever process does it."""
+        """The randomness of one part of the work: the same whichever process does it."""
         mixed = torch.Generator().manual_seed(seed * 1_000_003 + part)
         start = int(torch.randint(2**62, (), generator=mixed))
         return torch.Generator(self.device).manual_seed(start)
@@ -139,7 +139,7 @@ class TrainedRun:
 def open_run(
     run: Run, *, data: Dataset | Path | None = None, part: str = "test", device: torch.device | str = "cpu"
 ) -> TrainedRun:
-    """The model of `run` and the `part` of its dataset; or a `Dataset` of your own, as it is."""
+    """The model of `run` with the `part` of its dataset, or with a `Dataset` of your own as it is."""
     settings = run.settings()
     model = load_model(run.model_file).to(device).eval()
     dataset = data if isinstance(data, Dataset) else load_part_of(run, settings, data, part)
@@ -151,7 +151,7 @@ def open_run(
 
 
 def load_part_of(run: Run, settings: TrainSettings, data: Path | None, part: str) -> Dataset:
-    """A part of the dataset that a run was trained on, where it has a name to be loaded by."""
+    """A part of the dataset that a run was trained on, if it can be loaded by a name."""
     if run.content():
         raise InputError(
             f"The run {run.folder} was trained on images given from Python: evaluate it from there too, with "
@@ -164,7 +164,7 @@ def load_part_of(run: Run, settings: TrainSettings, data: Path | None, part: str
 
 
 def describe_model(run: Run, settings: TrainSettings, model: GenerativeModel) -> ModelDescription:
-    """The model of a run; a sleep that is not complete has left it as it was."""
+    """The model of a run; an incomplete sleep has not changed it."""
     trained = model_progress(run)
     return ModelDescription(
         run=run.folder.name,
@@ -182,7 +182,7 @@ def describe_model(run: Run, settings: TrainSettings, model: GenerativeModel) ->
 
 
 def overrides(settings: TrainSettings) -> dict[str, Any]:
-    """The settings that differ from those of their preset, by dotted names; all of them if it is unknown."""
+    """The settings that differ from those of the preset, by dotted names; all settings if it is unknown."""
     preset = PRESETS.get(settings.preset)
     usual = dotted(msgspec.to_builtins(preset)) if preset else {}
     mine = dotted(msgspec.to_builtins(settings))
@@ -190,7 +190,7 @@ def overrides(settings: TrainSettings) -> dict[str, Any]:
 
 
 def dotted(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested values in one dictionary, by names such as `optimiser.rate`."""
+    """Nested values in one flat dictionary, by names such as `optimiser.rate`."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         found |= dotted(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}

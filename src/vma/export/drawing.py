@@ -1,8 +1,8 @@
 """Ink in reading order drawn by an ONNX graph: a loop over the steps of a wavefront of pixels.
 
-It does what `vma.likelihoods.wavefront` does. Cells, which are pixels with a margin, come first in all tensors, so
-that those of a step are gathered and scattered whole. All steps have as many pixels as the longest; one too many is
-written into a cell of its own, which nobody reads, and looks at the first cell, which is in the margin and empty.
+It computes what `vma.likelihoods.wavefront` computes. Cells, which are pixels with a margin, are the first axis of
+all tensors, so that those of a step are gathered and scattered whole. All steps have as many pixels as the longest
+one: surplus pixels write to an extra cell that nobody reads, and look at the first cell, which is an empty margin.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from torch import Tensor
 from vma.likelihoods.reading_order import COLDEST, ReadingOrder
 from vma.likelihoods.wavefront import Wavefront
 
-# [cells, reads, maps] is what each layer has seen, and [pixels, reads] the probability of ink.
+# [cells, reads, maps] is what a layer has seen so far, and [pixels, reads] the probabilities of ink.
 GRAPH = """
 <ir_version: 10, opset_import: ["": {opset}]>
 draw (float["n", {maps}, {height}, {width}] features, float["n", {height}, {width}] uniforms, float temperature)
@@ -103,7 +103,7 @@ def drawing_graph(likelihood: ReadingOrder, size: tuple[int, int], opset: int) -
 
 
 def layer_text(layer: int) -> str:
-    """A causal layer: those above the first see what the one below found of this very pixel, and add to it."""
+    """A causal layer; those above the first also see the pixel's own value from the layer below, and add to it."""
     if layer == 0:
         return LAYER.format(layer=0, now="") + "\n    sum0 = Identity (new0)"
     see = SEE.format(layer=layer, before=layer - 1)
@@ -146,5 +146,5 @@ def constants(likelihood: ReadingOrder, size: tuple[int, int]) -> dict[str, np.n
 
 
 def padded(steps: list[Tensor] | tuple[Tensor, ...], value: int) -> Int[np.ndarray, "steps most *_"]:
-    """All steps as one table, with `value` where a step has fewer pixels than the longest."""
+    """All steps as one table, filled up with `value` where a step has fewer pixels than the longest one."""
     return torch.nn.utils.rnn.pad_sequence(list(steps), batch_first=True, padding_value=value).numpy()

@@ -1,4 +1,4 @@
-"""A part of a model as an ONNX graph, checked against torch in onnxruntime."""
+"""A part of a model as an ONNX graph, compared with torch by running it in onnxruntime."""
 
 import logging
 import warnings
@@ -19,7 +19,7 @@ from vma.likelihoods import ReadingOrder
 from vma.model import VMA
 
 OPSET = 18
-TOLERANCE = 1e-4  # of the largest value of an output, or of 1
+TOLERANCE = 1e-4  # as a share of an output's largest value, or of 1
 
 
 def graph_of(part: Part, model: VMA, examples: Examples) -> onnx.ModelProto:
@@ -50,7 +50,7 @@ def graph_of(part: Part, model: VMA, examples: Examples) -> onnx.ModelProto:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without what the exporter says about itself: warnings of parts of torch, and packages it could use."""
+    """Silence the exporter's messages about itself: warnings of torch, and packages that it could use."""
     log = logging.getLogger("torch.onnx")
     before = log.level
     log.setLevel(logging.ERROR)
@@ -63,7 +63,7 @@ def quiet() -> Iterator[None]:
 
 
 def cleaned(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph without traces of the code that it came from, which name files of this machine."""
+    """The graph without traces of its code, which would name files of this machine."""
     for each in (graph, graph.graph, *graph.graph.node, *graph.graph.input, *graph.graph.output,
                  *graph.graph.value_info, *graph.graph.initializer):  # fmt: skip
         each.doc_string = ""
@@ -79,9 +79,9 @@ def session(graph: bytes) -> onnxruntime.InferenceSession:
 
 
 def largest_error(part: Part, graph: bytes, model: VMA, examples: Examples) -> float:
-    """How far onnxruntime is from torch, as a share of the largest value of an output, or of 1; refused if too far.
+    """The error of onnxruntime against torch, as a share of an output's largest value or of 1; refused if large.
 
-    The model is the one that was trained, with its own layers.
+    The model is the trained one, with its own layers.
     """
     running, wanted = session(graph), part.of(model, examples)
     asked = {each.name: examples[each.name].numpy() for each in running.get_inputs()}

@@ -1,4 +1,4 @@
-"""A model as a folder of ONNX graphs, with a manifest that says how to put them together."""
+"""A model as a folder of ONNX graphs, with a manifest that says how to combine them."""
 
 import hashlib
 from copy import deepcopy
@@ -20,7 +20,7 @@ from vma.model import VMA
 from vma.similarity import InnerProduct
 
 MANIFEST, FORMAT, VERSION = "manifest.json", "vma-onnx", 1
-TRACED, CHECKED = 2, 3  # rows of the examples
+TRACED, CHECKED = 2, 3  # rows of the examples: for tracing, and for the comparison
 RECIPES = {
     "address": "log p(a) = log softmax(keys · prior_query) and log q(a|x) = log softmax(keys · queries), over a",
     "flat": "where prior_query is null, p(a) = 1/|M|",
@@ -32,7 +32,7 @@ RECIPES = {
 
 @dataclass(frozen=True)
 class Written:
-    """A graph and what the manifest says of it."""
+    """A graph, and what the manifest says about it."""
 
     content: bytes
     facts: dict[str, Any]
@@ -64,7 +64,7 @@ def graphs_of(model: TrainedModel) -> dict[str, Written]:
 
 
 def check_similarity(model: TrainedModel) -> None:
-    """Refuse a similarity that is no inner product of what depends on m and on x alone."""
+    """Refuse a similarity that is not an inner product of a function of m and a function of x."""
     if not isinstance(model.model.addressing.similarity, InnerProduct):
         raise InputError(
             f"The similarity {model.config.similarity!r} is not an inner product of keys and queries, which alone "
@@ -91,7 +91,7 @@ def shape(tensor: torch.Tensor) -> list[str | int]:
 
 
 def manifest_of(model: TrainedModel, graphs: dict[str, Written]) -> dict[str, Any]:
-    """All that is not in the graphs."""
+    """Everything that the graphs do not hold."""
     return {
         "format": FORMAT,
         "version": VERSION,

@@ -1,4 +1,4 @@
-"""The parts of a model that depend on tensors alone: what an ONNX graph can hold, each with its formula."""
+"""The parts of a model that are functions of tensors: each can be an ONNX graph, and has its formula."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -13,8 +13,8 @@ from vma.likelihoods import Likelihood, ReadingOrder
 from vma.model import VMA
 from vma.networks.layers import FromOneMap, Norm, ToOneMap, Up
 
-INK = 0.15  # share of it in the images that a graph is traced and checked with
-# Layers that compute what torch's own do, faster; a graph has torch's own.
+INK = 0.15  # share of ink in the images that a graph is traced and compared with
+# Layers of ours that compute faster what torch's own compute; a graph has torch's own.
 PLAIN: dict[type, type] = {
     FromOneMap: nn.Conv2d, ToOneMap: nn.Conv2d, Same: nn.Conv2d, Up: nn.ConvTranspose2d, Norm: nn.GroupNorm,
 }  # fmt: skip
@@ -23,14 +23,14 @@ Examples = dict[str, Tensor]
 
 
 class Graph(nn.Module):
-    """Tensors to tensors, by a function of a model."""
+    """A function of a model and of tensors, as a module from tensors to tensors."""
 
     def __init__(self, model: VMA, function: Callable[..., Tensors]) -> None:
         super().__init__()
         self.model, self.function = model, function
 
     def forward(self, *tensors: Tensor) -> Tensors:
-        """What the function gives."""
+        """The values of the function."""
         return self.function(self.model, *tensors)
 
 
@@ -39,11 +39,11 @@ class Part:
     """A part of a model.
 
     Attributes:
-        name: Of its file.
+        name: The name of its file.
         formula: What it computes.
-        function: The same, of a model and of its inputs.
-        inputs: Their names; those of one name in several parts are the same thing.
-        outputs: Their names.
+        function: The same as a function of the model and the inputs.
+        inputs: The names of the inputs; the same name in several parts means the same thing.
+        outputs: The names of the outputs.
     """
 
     name: str
@@ -53,13 +53,13 @@ class Part:
     outputs: tuple[str, ...]
 
     def of(self, model: VMA, examples: Examples) -> Tensors:
-        """What a model makes of the examples."""
+        """The outputs of the part for the examples."""
         with torch.no_grad():
             return self.function(model, *(examples[name] for name in self.inputs))
 
 
 def parts_of(model: VMA) -> tuple[Part, ...]:
-    """All of them; `half_…` and `target_…` are as many as the networks and the likelihood need."""
+    """All parts; networks and likelihood decide how many `half_…` and `target_…` there are."""
     image = torch.zeros(1, *model.image_shape)
     with torch.no_grad():
         halves = numbered("half", model.networks.items(image).decoder)
@@ -80,17 +80,17 @@ def parts_of(model: VMA) -> tuple[Part, ...]:
 
 
 def numbered(name: str, tensors: Tensors) -> tuple[str, ...]:
-    """A name for each."""
+    """A numbered name for each tensor."""
     return tuple(f"{name}_{i}" for i in range(len(tensors)))
 
 
 def keys(model: VMA, m: Tensor) -> Tensors:
-    """k_a, as `Similarity.keys` gives them."""
+    """k_a, as `Similarity.keys` returns them."""
     return (model.addressing.similarity.keys(model.addressing.key(m)),)
 
 
 def queries(model: VMA, x: Tensor) -> Tensors:
-    """q, as `Similarity.queries` gives them: scores are inner products with keys."""
+    """q, as `Similarity.queries` returns them; scores are their inner products with keys."""
     return (model.addressing.similarity.queries(model.addressing.queries(x)),)
 
 
@@ -112,7 +112,7 @@ def encoder(model: VMA, x: Tensor, m: Tensor) -> Tensors:
 
 
 def decoder(model: VMA, z: Tensor, *halves: Tensor) -> Tensors:
-    """What the decoder ends in."""
+    """The decoder's output."""
     return (model.networks.decode(z, halves),)
 
 
@@ -135,7 +135,7 @@ def draw(model: VMA, features: Tensor, uniforms: Tensor, *temperature: Tensor) -
 
 
 def plain(model: VMA) -> VMA:
-    """The same model with torch's own layers, which an exporter knows."""
+    """The same model with torch's own layers, which the exporter knows."""
     copy = deepcopy(model)
     for module in copy.modules():
         module.__class__ = PLAIN.get(type(module), type(module))
@@ -143,7 +143,7 @@ def plain(model: VMA) -> VMA:
 
 
 def examples(model: VMA, count: int, seed: int = 0) -> Examples:
-    """Something for each input of every part, `count` of each: random ink, and what the model makes of it."""
+    """An example for each input of every part, `count` of each: random ink, and what the model computes from it."""
     generator = torch.Generator().manual_seed(seed)
 
     def uniform(*shape: int) -> Tensor:
@@ -164,9 +164,9 @@ def examples(model: VMA, count: int, seed: int = 0) -> Examples:
 
 
 def decided(likelihood: Likelihood, features: Tensor, uniforms: Tensor) -> Tensor:
-    """Uniform numbers that give the same black and white images, but 0 where there is ink, and 1 where none is.
+    """Uniform numbers that draw the same black and white images: 0 where there is ink, and 1 where there is none.
 
-    A number that nearly equals its probability would let a rounding error decide, and all that follows.
+    With a number close to its probability, a rounding error would decide a pixel, and with it all later ones.
     """
     if not isinstance(likelihood, ReadingOrder):
         return uniforms

@@ -1,4 +1,4 @@
-"""Filling a memory on disk from many files: piece by piece, and from where it was when it was ended."""
+"""Filling a memory on disk from many files, piece by piece; an interrupted filling goes on where it stopped."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -13,20 +13,20 @@ from vma.fewshot.large_memory import LargeMemory
 from vma.large.indexing import Progress
 
 PIECE = 2048  # images that are acknowledged at a time, at most
-SECONDS = 20.0  # and about how long one such piece may take to embed
-FIRST = 64  # images of the first piece, by which the next ones are measured
+SECONDS = 20.0  # and about how long it may take to embed them
+FIRST = 64  # images of the first piece, whose time decides how large the next ones are
 ARRAYS = ".npy"
 
 
 @dataclass(frozen=True)
 class Source:
-    """One image to remember.
+    """An image to be remembered.
 
     Attributes:
-        name: What the memory calls where it came from.
+        name: The name of its origin in the memory.
         path: Its file.
         label: Its class, if its folder says so.
-        row: Its number, in a file of many.
+        row: Its number, if the file holds many images.
     """
 
     name: str
@@ -36,12 +36,12 @@ class Source:
 
 
 def sources_in(paths: Sequence[Path]) -> list[Source]:
-    """All images in some folders, image files and arrays (.npy, [number, height, width])."""
+    """All images in some folders, image files and arrays (.npy of shape [number, height, width])."""
     return [source for path in paths for source in sources_of(path.expanduser())]
 
 
 def sources_of(path: Path) -> Iterator[Source]:
-    """The images in a folder, in a file of many, or in a file of one."""
+    """The images in a folder, in an array file, or in an image file."""
     if path.is_dir():
         for file in folder_files(path):
             yield Source(str(file), file, file.parent.name if file.parent != path else None)
@@ -66,7 +66,7 @@ def open_array(path: Path) -> np.ndarray:
 
 
 def fill(memory: LargeMemory, sources: Sequence[Source], label: str | None, progress: Progress) -> int:
-    """Remember all of these that are not remembered yet; says how many were. What is acknowledged stays."""
+    """Remember all sources that are not remembered yet; return how many were new. What is acknowledged stays."""
     done = memory.snapshot.all_sources()
     left = [source for source in sources if source.name not in done]
     first, piece = 0, FIRST

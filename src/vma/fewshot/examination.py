@@ -1,4 +1,4 @@
-"""Recognise, explain and score one image at once: every network sees each item, target and pair once."""
+"""Recognising, explaining and scoring one image together: each network sees each item, target and pair once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,15 +26,15 @@ from vma.reads import Reads, draw
 
 @dataclass(frozen=True)
 class Examination:
-    """What `recognise`, `explain` and `score` say of one image.
+    """What `recognise`, `explain` and `score` say about one image.
 
     Attributes:
         target: The image as the model saw it.
-        recognised: The class, and all items with their share.
+        recognised: The class, and all items with their shares.
         score: log p(x|M), and whether the image is new.
         kl_a: KL(q(a|x) ‖ p(a)), in nats.
         kl_z: E_q(a|x)[KL(q(z|m_a,x) ‖ p(z|m_a))], in nats.
-        reconstruction: The image, rebuilt from the item of the largest share.
+        reconstruction: The image, rebuilt from the item with the largest share.
     """
 
     target: Float[Tensor, "*image"]
@@ -49,7 +49,7 @@ class Examination:
 def examine(
     look: LookUp, names: Sequence[str], by: Rule, norm: Norm, samples: int, draws: int, seed: int | None
 ) -> Examination:
-    """The same answers as one after the other, with K = `samples` reads, and `draws` of z for each proposal."""
+    """The answers that single questions would give, with K = `samples` reads and `draws` of z per proposal."""
     proposed = by.propose(look.q_a.log_probs, look.keyed)
     terms, log_p = read_once(look, proposed, samples, draws, seed)
     log_p = log_p + look.model.prior(look.keyed).log_probs[proposed]

@@ -1,4 +1,4 @@
-"""What answers show of themselves: a headline, and rows of cards with images."""
+"""What answers show when they are looked at: a headline, and rows of cards with images."""
 
 import io
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class Card:
 
     Attributes:
         image: 0 is empty, 1 is full ink.
-        caption: Below it.
-        hint: Said while a pointer rests on it, such as the file it came from.
+        caption: Text below the image.
+        hint: Text shown while a pointer rests on it, such as the file it came from.
     """
 
     image: Float[Tensor, "*image"]
@@ -36,14 +36,14 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Exhibit:
-    """What an answer shows of itself: one line of text, and rows of cards."""
+    """What an answer shows: one line of text, and rows of cards."""
 
     headline: str
     rows: tuple[Row, ...]
 
 
 def on_white(image: Float[Tensor, "*image"]) -> Image.Image:
-    """Dark ink on white paper, a pixel for each of the image's."""
+    """Dark ink on white paper, with one pixel for each pixel of the image."""
     paper = 255 - as_levels(image)
     return Image.fromarray(np.ascontiguousarray(np.moveaxis(paper, 0, -1)) if paper.ndim == 3 else paper)
 

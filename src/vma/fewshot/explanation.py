@@ -1,4 +1,4 @@
-"""What the model looked at: q(a|x), the divergences, and what it makes of the item it chose."""
+"""Where the model looked: q(a|x), the divergences, and its reconstruction from the item that it chose."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -29,9 +29,9 @@ class ExplainedItem:
 
     Attributes:
         item: Its number.
-        label: None where it has none.
+        label: Its label; None if it has none.
         q: Its share of q(a|x).
-        source: The file that it came from; None where it came from no file.
+        source: The file that it came from; None if it came from no file.
         content: The item itself.
     """
 
@@ -49,14 +49,14 @@ class Explanation(Showable):
     Attributes:
         target: The image as the model saw it.
         q: q(a|x) over all items.
-        kl_a: KL(q(a|x) ‖ p(a)), in nats: what the image told about where to look.
-        kl_z: E_q(a|x)[KL(q(z|m_a,x) ‖ p(z|m_a))], in nats: what it told about how it differs from the item.
+        kl_a: KL(q(a|x) ‖ p(a)), in nats: how much the image told about where to look.
+        kl_z: E_q(a|x)[KL(q(z|m_a,x) ‖ p(z|m_a))], in nats: how much it told about its difference from the item.
         log_p: The K-sample bound of log p(x|M), in nats.
-        top: The items of the largest q(a|x).
-        reconstruction: What the model draws, given the first of these and the mean of q(z|m,x).
+        top: The items with the largest q(a|x).
+        reconstruction: What the model draws, given the first of these items and the mean of q(z|m,x).
         label: The class with the most mass of q(a|x).
         probabilities: The mass of every class.
-        looked_at: The items that q is over, where a search chose them; None where it is over all.
+        looked_at: The items that q is over, if a search chose them; None if it is over all items.
     """
 
     target: Float[Tensor, "*image"]
@@ -91,7 +91,7 @@ class Explanation(Showable):
         return msgspec.json.format(msgspec.json.encode(numbers)) + b"\n"
 
     def exhibit(self) -> Exhibit:
-        """The image, what the model makes of it, and the items it looked at."""
+        """The image, its reconstruction, and the items that the model looked at."""
         made = (Card(self.target, "image"), Card(self.reconstruction, "rebuilt"))
         looked = (each.content.card(f"{each.content.name} {percent(each.q)}") for each in self.top)
         nats = f"log p(x|M) {self.log_p:.1f}, KL_a {self.kl_a:.2f}, KL_z {self.kl_z:.2f} nats"

@@ -1,4 +1,4 @@
-"""Pictures of what was imagined, and of what the model looked at, as PNG: their arrays go to `vma.plotting`."""
+"""Pictures of what was imagined, and of where the model looked, as PNG; `vma.plotting` draws them."""
 
 import numpy as np
 import torch
@@ -14,11 +14,11 @@ AnyMemory = ImageMemory | LargeMemory
 
 
 def imagined_png(memory: AnyMemory, drawn: Imagined, *, binary: bool = False) -> bytes:
-    """What was imagined, a line for each memory item: its label, the item itself, and the samples from it.
+    """What was imagined, one line for each memory item: its label, the item itself, and the samples from it.
 
     Args:
         memory: The memory.
-        drawn: What `memory.imagine` gave.
+        drawn: The result of `memory.imagine`.
         binary: Show binary images instead of the probability of ink.
     """
     shown = drawn.images if binary else drawn.shown
@@ -30,7 +30,7 @@ def imagined_png(memory: AnyMemory, drawn: Imagined, *, binary: bool = False) ->
 
 
 def explained_png(memory: AnyMemory, found: Explanation) -> bytes:
-    """The target and what the model makes of it, q(a|x) over the memory, and the items it looked at most."""
+    """The target and its reconstruction, q(a|x) over the memory, and the items with the largest q(a|x)."""
     numbers = None if found.looked_at is None else found.looked_at.tolist()
     places = {number: place for place, number in enumerate(numbers or range(len(found.q)))}
     shown = explained.Explained(
@@ -48,7 +48,7 @@ def explained_png(memory: AnyMemory, found: Explanation) -> bytes:
 
 
 def named_items(memory: AnyMemory, numbers: Tensor | None = None) -> imagined.NamedItems:
-    """The items of a memory with their classes: all of them, or those of these numbers."""
+    """The items of a memory with their classes: all items, or those with these numbers."""
     if isinstance(memory, LargeMemory):
         some = np.empty(0, np.int64) if numbers is None else numbers.numpy()
         labels, names = memory.labels_at(some), memory.names_at(some)

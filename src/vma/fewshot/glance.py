@@ -1,7 +1,7 @@
-"""Whether images are of a class that memory does not hold, by where q(a|x) looks alone: no likelihood is needed.
+"""Whether an image's class is missing from memory, judged by where q(a|x) looks alone, without a likelihood.
 
-Of the measures of `vma.fewshot.novelty` it takes the angle and the odds, which tell most, and
-makes of them what a score makes of all three.
+Of the measures of `vma.fewshot.novelty` it uses the angle and the odds, which tell most, and combines them as a
+score combines all three.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ Looks = Float[np.ndarray, "images 2"]
 
 @torch.no_grad()
 def usual_looks(model: VMA, keyed: KeyedMemory, labels: Labels) -> Norm:
-    """What is usual in this memory, by its items, each given all the others; and given all of other classes."""
+    """What is usual in this memory: its items, each given all the others, and given only those of other classes."""
     chosen = comparable(labels)
     if len(chosen) < FEWEST:
         what = "items that share their label with another" if any(labels) else "items"
@@ -55,7 +55,7 @@ def looks(
     given: Bool[Tensor, "images memory"] | None = None,
     copies_given: Bool[Tensor, "images copies"] | None = None,
 ) -> Looks:
-    """Angle and odds of every image, where memory holds only what is `given` for it; everything by default."""
+    """Angle and odds of every image, if memory holds only what is `given` for it; by default, everything."""
     here, there = (
         each.memory.in_use() if only is None else each.memory.in_use() & only
         for each, only in ((keyed, given), (copies, copies_given))
@@ -70,7 +70,7 @@ def looks(
 
 
 def novel(look: LookUp, norm: Norm) -> list[bool | None]:
-    """Of every image whether it is novel; None where that cannot be told."""
+    """For every image, whether it is novel; None if that cannot be told."""
     if norm.rule is None or norm.turned is None:
         return [None] * len(look.x)
     found = [looks(look.model, look.keyed, norm.turned, e) for e in look.queries.split(AT_ONCE)]

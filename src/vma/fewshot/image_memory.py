@@ -36,14 +36,14 @@ from vma.model import VMA
 class ImageMemory(Showable):
     """A memory of raw images, bound to a trained model.
 
-    It is a value: growing, shrinking, merging and naming give a new one. Keys are computed once per item and
-    carried along, so that all of these are cheap. `memory[0]` is its first item, `memory[:5]` a smaller memory.
+    It is a value: growing, shrinking, merging and naming return a new one. Keys are computed once per item and
+    kept, so all of these are cheap. `memory[0]` is its first item, `memory[:5]` a smaller memory.
 
     Attributes:
         model: The model.
         keyed: The items with their keys.
-        labels: A label for each item, or None where it has none.
-        fingerprint: Of the model's weights.
+        labels: A label for each item; None for an item without one.
+        fingerprint: A hash of the model's weights.
         options: How images given later become ink.
         sources: The file that each item came from, or None.
     """
@@ -66,7 +66,7 @@ class ImageMemory(Showable):
     @overload
     def __getitem__(self, number: slice) -> "ImageMemory": ...
 
-    def __getitem__(self, number: Any) -> "Item | ImageMemory":  # whole numbers of numpy and torch too
+    def __getitem__(self, number: Any) -> "Item | ImageMemory":  # also whole numbers of NumPy and torch
         if isinstance(number, slice):
             return self.keep([*range(len(self))[number]])
         if not is_whole(number) or not -len(self) <= number < len(self):
@@ -94,20 +94,20 @@ class ImageMemory(Showable):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The class of each item; one without a label is a class of its own, called `(item i)`."""
+        """The class of each item; an item without a label is its own class, called `(item i)`."""
         return tuple(class_name(i, label) for i, label in enumerate(self.labels))
 
     # Growing, shrinking, naming
 
     def add(self, images: Any, labels: Any = None, *, options: FolderOptions | None = None) -> "ImageMemory":
-        """This memory with `images` at its end; images and labels as for `TrainedModel.remember`."""
+        """This memory with `images` at its end; images and labels are those of `TrainedModel.remember`."""
         ink = ink_for(self.model, images, options or self.options)
         more = ink.labels if labels is None else as_labels(labels, len(ink.images))
         keyed = self.keyed.join(self.model.remember(ink.images))
         return self.changed(keyed, self.labels + more, self.sources + (ink.sources or (None,) * len(more)))
 
     def forget(self, items: int | Sequence[int]) -> "ImageMemory":
-        """This memory without the items of these numbers; at least one has to stay."""
+        """This memory without the items of these numbers; at least one item has to stay."""
         gone = set(as_numbers(items, len(self)))
         kept = [i for i in range(len(self)) if i not in gone]
         if not kept:
@@ -121,7 +121,7 @@ class ImageMemory(Showable):
         return self.changed(self.keyed.keep(torch.tensor(kept, device=self.items.device)), labels, sources)
 
     def merge(self, other: "ImageMemory") -> "ImageMemory":
-        """The items of both, those of `other` last."""
+        """The items of both memories, those of `other` last."""
         if self.fingerprint != other.fingerprint:
             raise InputError("Memories of two different models cannot be merged: use one model for both.")
         return self.changed(
@@ -139,7 +139,7 @@ class ImageMemory(Showable):
         write_memory(Path(path), self.stored())
 
     def to_bytes(self) -> bytes:
-        """What `save` writes."""
+        """The bytes that `save` writes."""
         return memory_bytes(self.stored())
 
     # Questions
@@ -160,14 +160,14 @@ class ImageMemory(Showable):
             label: Only from items of this label.
             item: Only from the item of this number.
             temperature: Multiplies the standard deviation of p(z|m): 0 gives its mean, 1 the model's own variety.
-                Where pixels know each other (`reading-order`) it also divides their log-odds.
-            seed: The same seed gives the same images; None draws others each time.
+                Where pixels depend on each other (`reading-order`), it also divides their log-odds.
+            seed: The same seed gives the same images; None gives others each time.
         """
         keyed, generator = self.restricted(label, item), self.generator(seed)
         return imagine(self.model, keyed, n, temperature, generator, self.__getitem__)
 
     def imagine_each(self, n: int = 50, *, temperature: float = 1.0, seed: int | None = None) -> Imagined:
-        """`n` new images of every class, one class after the other: a data set, which its `save` writes.
+        """`n` new images of every class, one class after another: a data set, which the result's `save` writes.
 
         Args:
             n: How many of each class.
@@ -185,12 +185,12 @@ class ImageMemory(Showable):
     ) -> Float[Tensor, "points *image"]:
         """Ink at z = μ + σ (s d₁ + t d₂), with μ and σ those of p(z|m), for every (s, t) in `at`.
 
-        Its probability where pixels are independent, and else every pixel's more probable value given those before.
+        For independent pixels it is the probability of ink, otherwise each pixel's more probable value.
 
         Args:
             item: The item m to vary.
-            at: Where to look; (0, 0) is the mean, and values of 3 are far out.
-            seed: None for the two directions in which the image changes most; a seed for two at random.
+            at: The points to show; (0, 0) is the mean, and values of 3 are far out.
+            seed: None for the two directions in which the image changes most; a seed for two random ones.
         """
         number = as_number(item, len(self))
         return vary(self.model, self.keyed, number, at, self.directions_of(number, seed))
@@ -210,15 +210,15 @@ class ImageMemory(Showable):
 
         Args:
             images: As for `TrainedModel.remember`.
-            by: `joined`: q(a|x) proposes a few items, and their likelihood counts too, weakly; its probabilities
-                are the most reliable. `address`: the sum of q(a|x), at once. `proposals`: q(a|x) proposes and the
-                likelihood decides, for a model that has not slept. `likelihood`: the sum of p(a) p(x|m_a) over
-                every item, by Bayes' rule; slow, and too sure of itself.
-            samples: Draws of z for each item whose likelihood is asked for.
-            top: How many deciding items to name.
-            seed: Of the draws.
-            novelty: Also say whether an image is of none of the classes, by where q(a|x) looks.
-            options: How images become ink; those of the memory by default.
+            by: `joined`: q(a|x) proposes a few items, whose likelihood also counts, weakly; its probabilities are
+                the most reliable. `address`: the sum of q(a|x); immediate. `proposals`: q(a|x) proposes and the
+                likelihood decides, for a model that has not slept. `likelihood`: the sum of p(a) p(x|m_a) over all
+                items, by Bayes' rule; slow and overconfident.
+            samples: Draws of z for each item whose likelihood is computed.
+            top: Number of deciding items to name.
+            seed: Seed of the draws.
+            novelty: Also say whether an image is of none of the classes, judged by where q(a|x) looks.
+            options: How images become ink; by default as in the memory.
         """
         check_samples(samples, 1, "Recognising")
         ink = self.ink(images, options)
@@ -238,36 +238,36 @@ class ImageMemory(Showable):
         reason: str,
         top: int,
     ) -> Recognition:
-        """What one image was taken for."""
+        """The class that one image was taken for."""
         made = decide(share, self.names, top)
         chosen = tuple(self[i] for i, _ in made.items)
         return Recognition(made.label, made.probabilities, made.items, x, source, chosen, unusual, reason)
 
     @cached_property
     def looks(self) -> Norm:
-        """Where q(a|x) looks for the memory's own items: computed at the first question, and kept."""
+        """Where q(a|x) looks for the memory's own items; computed at the first question, and kept."""
         return usual_looks(self.model, self.keyed, self.labels)
 
     def score(
         self, images: Any, *, samples: int = 64, seed: int | None = 0, options: FolderOptions | None = None
     ) -> list[Score]:
-        """log p(x|M) of every image, and whether it is novel: of a class that memory does not hold.
+        """log p(x|M) of every image, and whether it is novel, that is, of a class that is not in memory.
 
         Its surprise, log p(x|M) / log p(x|{x}), and where it lies in the matching space are compared with
         those of the memory's own items, each given all the others (see `vma.fewshot.novelty`).
 
         Args:
             images: As for `TrainedModel.remember`.
-            samples: K; more give a higher and steadier score.
-            seed: Of the draws.
-            options: How images become ink; those of the memory by default.
+            samples: K; a larger one gives a higher and steadier score.
+            seed: Seed of the draws.
+            options: How images become ink; by default as in the memory.
         """
         x = self.targets(images, options)
         looks = [look_up(self.model, self.keyed, each) for each in x.split(1)]
         return [score(look, self.norm(samples, seed), samples, seed) for look in looks]
 
     def norm(self, samples: int = 64, seed: int | None = 0) -> Norm:
-        """What is usual here: computed at the first question, and kept."""
+        """What is usual in this memory; computed at the first question, and kept."""
         if (samples, seed) not in self.norms:
             self.norms[samples, seed] = usual(self.model, self.keyed, self.labels, samples, seed)
         return self.norms[samples, seed]
@@ -281,14 +281,14 @@ class ImageMemory(Showable):
         seed: int | None = 0,
         options: FolderOptions | None = None,
     ) -> Explanation:
-        """Where the model looks for one image: q(a|x), KL_a, KL_z, the top items and what it makes of the first.
+        """Where the model looks for one image: q(a|x), KL_a, KL_z, the top items, and what it draws from the first.
 
         Args:
             image: One image, as for `TrainedModel.remember`.
             samples: K.
-            top: How many items to name.
-            seed: Of the draws.
-            options: How the image becomes ink; those of the memory by default.
+            top: Number of items to name.
+            seed: Seed of the draws.
+            options: How the image becomes ink; by default as in the memory.
         """
         look = self.look_up(image, options)
         if len(look.x) != 1:
@@ -296,7 +296,7 @@ class ImageMemory(Showable):
         return explain(look, self.names, self.__getitem__, samples, top, self.generator(seed))
 
     def look_up(self, images: Any, options: FolderOptions | None = None) -> LookUp:
-        """What the matching networks say of images, as for `TrainedModel.remember`."""
+        """What the matching networks say about images, given as for `TrainedModel.remember`."""
         return look_up(self.model, self.keyed, self.targets(images, options))
 
     # How it looks
@@ -317,7 +317,7 @@ class ImageMemory(Showable):
     # For the questions
 
     def generator(self, seed: int | None) -> torch.Generator | None:
-        """Randomness of that seed, where the memory is."""
+        """A generator with that seed, on the memory's device."""
         return generator_of(seed, self.items.device)
 
     def directions_of(self, item: int, seed: int | None) -> Float[Tensor, "2 latent"]:
@@ -329,11 +329,11 @@ class ImageMemory(Showable):
         return self.directions[item]
 
     def changed(self, keyed: KeyedMemory, labels: Labels, sources: Sources) -> "ImageMemory":
-        """The same with other items; what was computed of the old ones is forgotten."""
+        """A memory of other items with the same model and options; nothing computed for the old items is kept."""
         return replace(self, keyed=keyed, labels=labels, sources=sources, norms={}, directions={})
 
     def stored(self) -> StoredMemory:
-        """What is written to a file."""
+        """The content of a memory's file."""
         return StoredMemory(self.items, self.labels, self.sources, self.keyed.keys, self.fingerprint)
 
     def targets(self, images: Any, options: FolderOptions | None) -> Float[Tensor, "batch *image"]:
@@ -346,7 +346,7 @@ class ImageMemory(Showable):
         return replace(ink, images=ink.images.to(self.items))
 
     def restricted(self, label: str | int | None, item: int | None) -> KeyedMemory:
-        """The memory of which only the items of a label, or a single one, can be read."""
+        """The memory with only the items of a label, or a single item, readable."""
         if label is None and item is None:
             return self.keyed
         if label is not None and item is not None:
@@ -360,5 +360,5 @@ class ImageMemory(Showable):
         return self.only([i in chosen for i in range(len(self))])
 
     def only(self, mask: list[bool]) -> KeyedMemory:
-        """The memory of which only some items can be read."""
+        """The memory with only some items readable."""
         return self.keyed.only(torch.tensor(mask, device=self.items.device))

@@ -1,4 +1,4 @@
-"""Images as a user has them (arrays, tensors, PIL images, files, folders) as ink of a model's size."""
+"""A user's images (arrays, tensors, PIL images, files, folders) as ink, in the size that a model needs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ COLOURS = (3, 4)  # channels of RGB and RGBA
 
 
 def options_for(config: ModelConfig) -> FolderOptions:
-    """How images become what a model was trained on, unless a user says otherwise: ink, grey or in colour."""
+    """How images become what this model was trained on, unless the user says otherwise: ink, grey or colour."""
     if config.likelihood != "categorical":
         return OPTIONS
     return GREY if config.channels == 1 else COLOUR
@@ -38,9 +38,9 @@ class Ink:
 
     Attributes:
         images: 0 is empty, 1 is full ink.
-        names: What to call each of them: its path, or its place in the list.
-        labels: The name of its folder, for an image out of a folder of classes; else None.
-        sources: The file that each came from, or None; nothing at all where none came from a file.
+        names: What to call each image: its path, or its place in the list.
+        labels: The name of its folder, if that is a folder of a class; else None.
+        sources: The file that each image came from, or None; empty if no image came from a file.
     """
 
     images: Float[Tensor, "images *image"]
@@ -54,7 +54,7 @@ class Ink:
 
 @dataclass(frozen=True)
 class Page:
-    """One image on its way: as the model sees it, its path if it has one, its class if its folder says so."""
+    """One image being read: as the model sees it, with its path and its folder's class if it has them."""
 
     picture: Prepared
     path: Path | None = None
@@ -62,7 +62,7 @@ class Page:
 
 
 def as_ink(images: Any, size: tuple[int, int], options: FolderOptions | None = None) -> Ink:
-    """One or more images of any kind, normalised by the steps of the dataset `folder`; `Ink` stays as it is.
+    """One or more images of any kind, prepared like those of the dataset `folder`; `Ink` is returned as it is.
 
     Args:
         images: An array or tensor [height, width], a stack [n, height, width], a colour image [height, width, 3]
@@ -93,7 +93,7 @@ def as_ink(images: Any, size: tuple[int, int], options: FolderOptions | None = N
 
 
 def ink_for(model: VMA, images: Any, options: FolderOptions | None) -> Ink:
-    """Images as `model` needs them; those of another kind, or without a probability under it, are refused."""
+    """Images as `model` needs them; unsuitable images, or some that it gives no probability, are refused."""
     config, chosen = model.config, adapted(options, model.config)
     if isinstance(chosen, FolderOptions) and chosen.colour != (config.channels > 1):
         kind = (
@@ -106,12 +106,12 @@ def ink_for(model: VMA, images: Any, options: FolderOptions | None) -> Ink:
 
 
 def adapted(options: FolderOptions | None, config: ModelConfig) -> FolderOptions | None:
-    """What suits the model, where `options` are none in particular."""
+    """Options that suit the model, if `options` are None or the usual ones."""
     return options_for(config) if options is None or options == OPTIONS else options
 
 
 def read_pages(images: Any, size: tuple[int, int], options: FolderOptions, name: str) -> Iterator[Page]:
-    """Every image in `images`, in order; `name` is what to call it in an error."""
+    """Every image in `images`, in order; errors call it `name`."""
     if isinstance(images, str | Path):
         yield from read_path(at_home(Path(images)), size, options)
     elif isinstance(images, Image.Image):
@@ -152,7 +152,7 @@ def folder_files(folder: Path) -> list[Path]:
 
 
 def read_picture(image: Image.Image, size: tuple[int, int], options: FolderOptions, name: str) -> Prepared:
-    """A PIL image, whose file is perhaps only read now, as ink."""
+    """A PIL image as ink; its file may be read only now."""
     if 0 in image.size:
         raise InputError(f"{name} is empty: its size is {image.size[0]}x{image.size[1]}.")
     try:
@@ -164,13 +164,13 @@ def read_picture(image: Image.Image, size: tuple[int, int], options: FolderOptio
 
 
 def is_numbers(images: list[Any] | tuple[Any, ...]) -> bool:
-    """Whether this is an image itself, as nested lists of numbers, instead of a list of images."""
+    """Whether this is itself an image, as nested lists of numbers, rather than a list of images."""
     first = images[0] if images else None
     return isinstance(first, int | float) or (isinstance(first, list | tuple) and is_numbers(first))
 
 
 def pictures(values: Any, size: tuple[int, int], in_colour: bool, name: str) -> Iterator[Image.Image]:
-    """Every image of an array: one, a stack, or one or more in colour."""
+    """Every image in an array: one or a stack, in grey or in colour."""
     array = as_array(values, name)
     stack = as_stack(array, size, in_colour, name)
     for i, image in enumerate(stack):

@@ -18,7 +18,7 @@ from vma.model import VMA
 from vma.proposals import SearchedMemory
 
 MOST = 10_000  # images at a time
-AT_ONCE = 256  # images that a network sees at a time, so that a large memory stays small in use
+AT_ONCE = 256  # images that a network processes at a time, which limits the memory used
 
 
 @torch.no_grad()
@@ -30,14 +30,14 @@ def imagine(
     generator: torch.Generator | None,
     item_of: Callable[[int], Item],
 ) -> Imagined:
-    """`samples` times a ~ p(a), z = μ + τ σ ε with μ and σ those of p(z|m_a), x ~ p(x|m_a,z)."""
+    """`samples` images by a ~ p(a), z = μ + τ σ ε with μ and σ of p(z|m_a), and x ~ p(x|m_a,z)."""
     check_imagining(samples, temperature)
     items = model.prior(keyed).sample(samples, generator)
     return imagine_from(model, keyed.memory, items, temperature, generator, item_of)
 
 
 def check_imagining(samples: int, temperature: float) -> None:
-    """Refuse numbers that nothing can be imagined with."""
+    """Refuse a number of images or a temperature that is impossible."""
     if not is_whole(samples) or not 1 <= samples <= MOST:
         raise InputError(f"1 to {MOST} images can be imagined at a time, not {samples!r}.")
     if not (isinstance(temperature, int | float) and 0 <= temperature < math.inf):
@@ -53,7 +53,7 @@ def imagine_from(
     generator: torch.Generator | None,
     item_of: Callable[[int], Item],
 ) -> Imagined:
-    """One image from each of these items: z = μ + τ σ ε with μ and σ those of p(z|m_a), x ~ p(x|m_a,z)."""
+    """One image from each of these items: z = μ + τ σ ε with μ and σ of p(z|m_a), x ~ p(x|m_a,z)."""
     noise = next(model.parameters()).new_empty((len(items), model.latent)).normal_(generator=generator)
     uniforms = noise.new_empty((len(items), *model.image_shape)).uniform_(generator=generator)
     drawn = [
@@ -73,7 +73,7 @@ def vary(
     at: Sequence[tuple[float, float]],
     directions: Float[Tensor, "2 latent"],
 ) -> Float[Tensor, "points *image"]:
-    """What is shown of what is more probable, at z = μ + σ (s d₁ + t d₂), for every (s, t) in `at`."""
+    """The most probable image, as a figure shows it, at z = μ + σ (s d₁ + t d₂), for every (s, t) in `at`."""
     points = as_tensor("'at'", at).to(keyed.keys)
     if points.ndim != 2 or points.shape[1] != 2 or not bool(points.isfinite().all()):
         raise InputError("'at' must be a list of pairs (s, t) of finite numbers, e.g. [(0, 0), (1, -1)].")
@@ -110,5 +110,5 @@ def any_directions(model: VMA, keyed: KeyedMemory, generator: torch.Generator) -
 
 
 def pad_to_two(directions: Float[Tensor, "_ latent"]) -> Float[Tensor, "2 latent"]:
-    """The directions, and zeros for the second where z has one dimension only."""
+    """The directions, the second filled with zeros if z has only one dimension."""
     return torch.cat((directions, torch.zeros_like(directions)))[:2]

@@ -1,4 +1,4 @@
-"""What was imagined: to look at, as one picture, and as a data set of one folder for each class."""
+"""What was imagined: to be looked at, saved as one picture, or saved as a data set with a folder per class."""
 
 import re
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ from vma.fewshot.items import Item, counted, listed
 from vma.fewshot.showable import Showable
 from vma.files import at_home, write_atomically, write_folder_atomically
 
-UNSAFE = re.compile(r'[%/\\:*?"<>|\x00-\x1f]|^\.')  # what no folder's name has, and a dot that hides it
-BESIDE = 3  # items of memory that are shown before what was imagined from them
+UNSAFE = re.compile(r'[%/\\:*?"<>|\x00-\x1f]|^\.')  # never in a folder's name, as a dot at its start
+BESIDE = 3  # items of memory shown before what was imagined from them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,12 +24,12 @@ class Imagined(Showable):
     """Draws from p(x|M).
 
     Attributes:
-        items: The memory item that each of them came from.
+        items: The memory item that each image came from.
         images: The images.
-        probabilities: The probability of ink at every pixel, from which the images were drawn; of grey levels
-            and colours, their means.
-        shown: What a figure shows: the probabilities where pixels are independent, else the images.
-        origins: The items that they came from, by their numbers.
+        probabilities: The probability of ink at every pixel, from which the images were drawn; for grey levels and
+            colours, the mean of each pixel.
+        shown: What a figure should show: the probabilities if pixels are independent, otherwise the images.
+        origins: The items that the images came from, by their numbers.
     """
 
     items: Int[Tensor, "samples"]
@@ -48,15 +48,15 @@ class Imagined(Showable):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes, each once, in the order in which they came."""
+        """The classes, each once, in order of appearance."""
         return tuple(dict.fromkeys(self.names))
 
     def save(self, path: str | Path, *, binary: bool = False) -> None:
         """Write one picture, `name.png`, or a data set: `FOLDER/class/0001.png` and so on.
 
         Args:
-            path: Ends in .png, or names a folder that is empty or not there yet. Characters of a class's name that
-                no folder has are written as in an address of the web: `a/b` becomes `a%2Fb`.
+            path: A name ending in .png, or a folder that is empty or does not exist yet. Characters that cannot be
+                in a folder's name are written as in a web address: `a/b` becomes `a%2Fb`.
             binary: Write images as they were drawn, instead of the probability of ink.
         """
         target = at_home(Path(path))
@@ -68,7 +68,7 @@ class Imagined(Showable):
             write_folder_atomically(target, self.files(binary))
 
     def files(self, binary: bool) -> dict[str, bytes]:
-        """A PNG file for each image, dark ink on white, by its place in a folder of classes."""
+        """A PNG file for each image, dark ink on white, by its path in a folder of classes."""
         pixels, counts, files = self.images if binary else self.shown, dict.fromkeys(self.names, 0), {}
         for name, image in zip(self.names, pixels, strict=True):
             counts[name] += 1
@@ -80,7 +80,7 @@ class Imagined(Showable):
         return Exhibit(str(self), tuple(self.row(name) for name in self.classes))
 
     def row(self, name: str) -> Row:
-        """What there is of one class."""
+        """The row of one class."""
         origins = [item for item in self.origins.values() if item.name == name][:BESIDE]
         pairs = zip(self.items.tolist(), self.names, self.shown, strict=True)
         drawn = [Card(image, "", f"from item {item}") for item, own, image in pairs if own == name]
@@ -93,7 +93,7 @@ class Imagined(Showable):
 
 
 def joined(parts: list[Imagined]) -> Imagined:
-    """One after the other."""
+    """All parts in one, one after another."""
     return Imagined(
         torch.cat([each.items for each in parts]),
         torch.cat([each.images for each in parts]),
@@ -104,5 +104,5 @@ def joined(parts: list[Imagined]) -> Imagined:
 
 
 def folder_name(name: str) -> str:
-    """A class's name as that of a folder: different names give different folders."""
+    """A folder's name for a class; different classes get different folders."""
     return UNSAFE.sub(lambda letter: f"%{ord(letter[0]):02X}", name)

@@ -18,8 +18,8 @@ class Item(Showable):
     Attributes:
         number: Its place in the memory.
         image: 0 is empty, 1 is full ink.
-        label: None where it has none.
-        source: The file that it came from, as it was named; None where it came from no file.
+        label: Its label; None if it has none.
+        source: The file that it came from, as the user named it; None if it came from no file.
     """
 
     number: int
@@ -29,11 +29,11 @@ class Item(Showable):
 
     @property
     def name(self) -> str:
-        """Its class; one without a label is a class of its own, called `(item i)`."""
+        """Its class; an item without a label is its own class, called `(item i)`."""
         return class_name(self.number, self.label)
 
     def card(self, caption: str | None = None) -> Card:
-        """Its image with a caption, its name by default."""
+        """Its image with a caption, which by default is its name."""
         where = f"item {self.number}" + (f", {self.source}" if self.source else "")
         return Card(self.image, self.name if caption is None else caption, where)
 
@@ -48,7 +48,7 @@ class Item(Showable):
 
 
 def class_name(number: int, label: str | None) -> str:
-    """The class of an item; one without a label is a class of its own, called `(item i)`."""
+    """The class of an item; an item without a label is its own class, called `(item i)`."""
     return f"(item {number})" if label is None else label
 
 

@@ -1,4 +1,4 @@
-"""What names the items of a memory: numbers, which are their addresses, and labels, which are text or None."""
+"""How users name the items of a memory: by numbers, which are addresses, and by labels, which are text or None."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ Labels = tuple[str | None, ...]
 
 
 def as_labels(labels: Any, count: int) -> Labels:
-    """`labels` as text, one for each of `count` images; a single one is for all of them."""
+    """`labels` as text, one for each of `count` images; a single label serves all of them."""
     if labels is None or isinstance(labels, str) or is_whole(labels):
         return (as_label(labels),) * count
     if isinstance(labels, np.ndarray | Tensor):
@@ -38,7 +38,7 @@ def as_label(label: Any) -> str | None:
 
 
 def as_numbers(items: Any, count: int) -> list[int]:
-    """One or more numbers of items, of which there are `count`, checked."""
+    """One or more numbers of items, checked against a memory of `count` items."""
     values = np.atleast_1d(np.asarray(items)).tolist()
     if not values or any(type(i) is not int or not 0 <= i < count for i in values):
         raise InputError(f"Items are numbered from 0 to {count - 1}, so {items!r} names none.")

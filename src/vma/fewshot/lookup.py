@@ -1,4 +1,4 @@
-"""Images looked up in a memory: what the matching networks say, once for everything that is asked about them."""
+"""Images looked up in a memory: what the matching networks say, computed once for all questions about them."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ from vma.model import VMA
 
 @dataclass(frozen=True, eq=False)
 class LookUp:
-    """e^q(x) and q(a|x) of images, given a memory. Every question to a memory begins with one.
+    """e^q(x) and q(a|x) of images, given a memory. Every question to a memory starts from one.
 
     Attributes:
         model: The model.
@@ -36,16 +36,16 @@ class LookUp:
         return self.model.terms(self.x, self.keyed, samples, q_a=self.q_a, generator=generator)
 
     def given(self, keyed: KeyedMemory) -> "LookUp":
-        """The same images, looked up in another memory."""
+        """The same images looked up in another memory."""
         return replace(self, keyed=keyed, q_a=self.model.addressing.matched(self.queries, keyed))
 
     def alone(self) -> "LookUp":
-        """One image, given a memory that holds it and nothing else: q(a|x) = 1, whatever its key."""
+        """One image, given a memory that holds only that image: q(a|x) = 1, whatever its key."""
         return self.given(KeyedMemory(Memory(self.x), torch.ones_like(self.queries)))
 
 
 @torch.no_grad()
 def look_up(model: VMA, keyed: KeyedMemory, x: Float[Tensor, "batch *image"]) -> LookUp:
-    """Ask the query network about every image."""
+    """Look every image up, with one call of the query network."""
     queries = model.addressing.queries(x)
     return LookUp(model, keyed, x, queries, model.addressing.matched(queries, keyed))

@@ -21,14 +21,14 @@ MEMORY_FILE = FileKind("vma-memory", "memory")
 
 @dataclass(frozen=True)
 class StoredMemory:
-    """What a file of a memory holds.
+    """The content of a memory's file.
 
     Attributes:
         items: Images of ink.
         labels: One for each item.
-        sources: The file that each came from; files of earlier versions do not say.
-        keys: Those of the model that wrote it, as found in the file.
-        fingerprint: Of that model.
+        sources: The file that each item came from; unknown in files of earlier versions.
+        keys: The keys in the file, computed by the model that wrote it.
+        fingerprint: The fingerprint of that model.
     """
 
     items: Float[Tensor, "memory *image"]
@@ -38,7 +38,7 @@ class StoredMemory:
     fingerprint: str
 
     def keys_of(self, fingerprint: str, matching: int) -> Float[Tensor, "memory matching"] | None:
-        """The keys, if that model made them and there is a finite one for every item; else None."""
+        """The keys, if the model of that `fingerprint` made them, one per item and all finite; else None."""
         keys = self.keys
         if (
             keys is None
@@ -50,7 +50,7 @@ class StoredMemory:
 
 
 def memory_bytes(stored: StoredMemory) -> bytes:
-    """The content of a memory's file; items are kept as 8-bit levels, which they came from."""
+    """The content of a memory's file; items are stored as the 8-bit levels that they came from."""
     header = {
         "labels": msgspec.json.encode(stored.labels).decode(),
         "sources": msgspec.json.encode(stored.sources).decode(),
@@ -63,7 +63,7 @@ def memory_bytes(stored: StoredMemory) -> bytes:
 
 
 def write_memory(path: Path, stored: StoredMemory) -> None:
-    """Write a memory to `path`, atomically; a new file is its owner's alone to read."""
+    """Write a memory to `path`, atomically; only its owner may read a new file."""
     write_atomically(path, memory_bytes(stored), private=True)
 
 
@@ -101,7 +101,7 @@ def check_items(
 def read_words(
     path: Path, header: Mapping[str, str], what: str, count: int, clean: Callable[[str], str]
 ) -> tuple[str | None, ...]:
-    """The labels or sources in the header, one for each item, as text that does no harm where it is shown."""
+    """The labels or sources in the header, one for each item, as text that is safe to show."""
     with from_outside(f"{path} has no readable {what}: it is damaged"):
         words = msgspec.json.decode(header.get(what, ""), type=tuple[str | None, ...])
     if len(words) != count:

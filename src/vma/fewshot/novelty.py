@@ -1,4 +1,4 @@
-"""Whether an image is of a class that memory does not hold, by what is usual for images of those it holds."""
+"""Whether an image is of a class that is not in memory, judged by what is usual for the classes that are."""
 
 import math
 from dataclasses import dataclass
@@ -10,22 +10,22 @@ from scipy.special import stdtr, stdtrit
 
 from vma.memory import KeyedMemory
 
-FEWEST = 4  # items that a norm can be made of
+FEWEST = 4  # items that a norm needs at least
 UNUSUAL = 0.05  # share of known images that are called novel
-LEAST_WEIGHT = 0.1  # of a measure that does not tell known from new in this memory
-LEAST_SPREAD = 1e-6  # of items that are copies of each other
+LEAST_WEIGHT = 0.1  # of a measure that does not tell new from known in this memory
+LEAST_SPREAD = 1e-6  # used where items are copies of each other
 
-Table = Float[np.ndarray, "_ measures"]  # of items: all three, or angle and odds
+Table = Float[np.ndarray, "_ measures"]  # one row per item: all three measures, or angle and odds
 
 
 class Measures(NamedTuple):
-    """What tells new images from known ones; each is larger for a new one.
+    """Measures that tell new images from known ones; larger values mean newer.
 
     Attributes:
         surprise: log p(x|M) / log p(x|{x}).
-        angle: Between the image and the item nearest to it in the matching space, in radians.
-        odds: log q(a is a turned copy|x) / q(a is an item|x), if memory held its items and copies of them that
-            are turned or mirrored: strokes of the same hands, but of characters that do not exist.
+        angle: Angle between the image and the item nearest to it in the matching space, in radians.
+        odds: log q(a is a turned copy|x) / q(a is an item|x), if memory held both its items and turned or mirrored
+            copies of them: strokes of the same hands, but characters that do not exist.
     """
 
     surprise: float
@@ -35,7 +35,7 @@ class Measures(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """T = Σ_j β_j measure_j − β₀, which for known images follows Student's t with ν degrees of freedom.
+    """T = Σ_j β_j measure_j − β₀, which follows Student's t with ν degrees of freedom for known images.
 
     Attributes:
         slopes: β.
@@ -52,23 +52,23 @@ class Rule:
         return sum(slope * value for slope, value in zip(self.slopes, measures, strict=True)) - self.offset
 
     def p_value(self, measures: Measures) -> float:
-        """P(t_ν > T): the chance that a known image is as unusual as this one."""
+        """P(t_ν > T): the probability that a known image is at least as unusual."""
         return t_tail(self.statistic(measures), self.freedom)
 
     def largest_surprise(self, measures: Measures) -> float:
-        """The surprise above which this image is novel, its other measures being what they are."""
+        """The surprise above which this image would be novel, given its other measures."""
         missing = t_limit(UNUSUAL, self.freedom) - self.statistic(measures)
         return measures.surprise + missing / self.slopes.surprise
 
 
 @dataclass(frozen=True)
 class Norm:
-    """What is usual in a memory, by its own items, each given all the others.
+    """What is usual in a memory, measured on its own items, each given all the others.
 
     Attributes:
-        typical: Their median surprise; None where novelty cannot be told.
-        rule: What makes an image novel; None where that cannot be told.
-        reason: Why it cannot, else an empty string.
+        typical: Their median surprise; None if novelty cannot be told.
+        rule: The rule that decides what is novel; None if that cannot be told.
+        reason: Why it cannot be told; empty if it can.
         turned: Turned copies of the items.
     """
 
@@ -79,12 +79,12 @@ class Norm:
 
 
 def rule_of(known: Table, new: Table) -> Rule:
-    """The rule, from how items look given all others (`known`), and given other classes alone (`new`, if any).
+    """The rule, from measures of items given all others (`known`) and given only other classes (`new`, if any).
 
-    All measures are standardised by the known items, weighted by how far each keeps the new ones apart, and
-    added; the sum is standardised again. The error of its mean widens it by √(1 + 1/n). Two items that are
-    nearest to each other tell nearly the same, so ν = (n − 1) / 2, half of what n independent ones would give.
-    Where the surprise was not measured, its slope is 0.
+    All measures are standardised on the known items, weighted by how well each separates the new ones, and added;
+    the sum is standardised again. The uncertainty of its mean widens it by √(1 + 1/n). Two items that are nearest
+    to each other carry nearly the same information, so ν = (n − 1) / 2, half that of n independent items. If the
+    surprise was not measured, its slope is 0.
     """
     count, spread, shares = (
         len(known),
@@ -98,7 +98,7 @@ def rule_of(known: Table, new: Table) -> Rule:
 
 
 def weights(known: Table, new: Table) -> Float[np.ndarray, "measures"]:
-    """d' = (mean of new − mean of known) / √(½ (variance of new + variance of known)); 1 where none is new."""
+    """d' = (mean of new − mean of known) / √(½ (variance of new + variance of known)); 1 if none is new."""
     if len(new) < 2:
         return np.ones(known.shape[1])
     apart = new.mean(axis=0) - known.mean(axis=0)

@@ -1,4 +1,4 @@
-"""What images were taken for, and how that looks."""
+"""What images were recognised as, and how the answer is shown."""
 
 from dataclasses import dataclass, field
 
@@ -12,19 +12,19 @@ from vma.fewshot.showable import Showable
 
 @dataclass(frozen=True, repr=False)
 class Recognition(Showable):
-    """What an image was taken for.
+    """What one image was recognised as.
 
     Attributes:
         label: The most probable class.
-        probabilities: Probability of every class, the most probable first. An item without a label is a class of
-            its own, called `(item i)`.
-        items: The items that decided, as (index, share), the largest share first.
+        probabilities: Probability of every class, the most probable first. An item without a label is its own
+            class, called `(item i)`.
+        items: The items that decided, as (index, share), largest share first.
         image: The image as the model saw it.
-        source: What to call the image: its file, or its place in the list.
+        source: The name of the image: its file, or its place in the list.
         deciding: The items that decided, with their images, labels and files.
-        novel: Whether it is of none of these classes, by where the model looks (see `vma.fewshot.glance`); None
-            where that cannot be told, or was not asked.
-        reason: Why `novel` is None, else an empty string.
+        novel: Whether it is of none of these classes, judged by where the model looks (see `vma.fewshot.glance`);
+            None if that cannot be told, or was not asked.
+        reason: Why `novel` is None; else empty.
     """
 
     label: str
@@ -38,7 +38,7 @@ class Recognition(Showable):
 
     @property
     def verdict(self) -> str:
-        """The class, or `new: closest to` it."""
+        """The class, or `new: closest to` and the class."""
         return f"new: closest to {self.label}" if self.novel else self.label
 
     def exhibit(self) -> Exhibit:
@@ -61,7 +61,7 @@ class Recognition(Showable):
 
 
 class Recognitions(list[Recognition], Showable):
-    """A list with what every image was taken for; a notebook shows the images beside it."""
+    """A list with the recognition of every image; a notebook also shows the images."""
 
     def exhibit(self) -> Exhibit:
         """A row for each image."""

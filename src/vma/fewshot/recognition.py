@@ -1,4 +1,4 @@
-"""Which class an image is of, by where the model looks, by what it would draw there, or by both."""
+"""Which class an image is of: by where the model looks, by how well items explain the image, or by both."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -19,22 +19,22 @@ from vma.model import VMA
 from vma.reads import Reads
 
 TARGETS = 8  # targets at a time
-FEW = 16  # items that q(a|x) proposes; more of them change next to nothing
+FEW = 16  # items that q(a|x) proposes; more would change almost nothing
 
 
 @dataclass(frozen=True)
 class Rule:
     """p(c|x) ∝ (Σ_{a in c} p(a|x))^γ with p(a|x) ∝ q(a|x)^α p̂(a|x)^β and γ = n^κ for n items of a class.
 
-    p̂(a|x) ∝ p(a) p(x|m_a) is asked for only where q(a|x) is largest; all other items keep their q(a|x).
+    p̂(a|x) ∝ p(a) p(x|m_a) is computed only where q(a|x) is largest; all other items keep their q(a|x).
 
     Attributes:
-        proposals: Of how many items the likelihood is asked; None for all.
+        proposals: Number of items whose likelihood is computed; None for all items.
         alpha: α, the weight of where the model looks.
-        beta: β, the weight of the likelihood. Log-likelihoods of hundreds of pixels differ by more than they know:
-            with β = 1 the answer is far too sure.
-        kappa: κ. Several items of a class are several witnesses: with κ = 0 they are averaged, and the answer is
-            too modest; with κ = 1 they would be independent.
+        beta: β, the weight of the likelihood. Log-likelihoods of hundreds of dependent pixels differ too much: with
+            β = 1 the answer is far too sure.
+        kappa: κ. The items of a class are several witnesses: κ = 0 averages them, and the answer is too modest; κ =
+            1 would treat them as independent.
     """
 
     proposals: int | None
@@ -45,7 +45,7 @@ class Rule:
     def propose(
         self, log_q: Float[Tensor, "batch memory"], keyed: KeyedMemory
     ) -> Int[Tensor, "batch proposed"]:
-        """The items whose likelihood is asked for: those of the largest q(a|x)."""
+        """The items whose likelihood is computed: those with the largest q(a|x)."""
         in_use = len(keyed.memory.addresses())
         most = in_use if self.proposals is None else min(self.proposals, in_use)
         return log_q.topk(most).indices
@@ -72,9 +72,9 @@ class Rule:
         classes: Sequence[Hashable],
         of_a_class: float | None = None,
     ) -> Float[Tensor, "batch memory"]:
-        """p(a|x) (Σ_{b in c} p(b|x))^(γ − 1), normalised: as before within a class c, and to the γ between them.
+        """p(a|x) (Σ_{b in c} p(b|x))^(γ − 1), normalised: unchanged within a class c, raised to γ between classes.
 
-        n is the mean number of items `of_a_class`, by default that of the classes given.
+        n is the mean number of items in a class: `of_a_class`, or by default that of the classes given.
         """
         numbers = {name: number for number, name in enumerate(dict.fromkeys(classes))}
         index = torch.tensor([numbers[name] for name in classes], device=share.device)
@@ -84,7 +84,7 @@ class Rule:
         return sharp / sharp.sum(1, keepdim=True)
 
 
-RULES = {  # α, β and κ by benchmarks/recognition_rules.py, on classes held out of training, not those of the test
+RULES = {  # α, β, κ by benchmarks/recognition_rules.py, on classes held out of training, not on test classes
     "joined": Rule(FEW, alpha=0.8, beta=0.1, kappa=0.3),
     "address": Rule(0, alpha=1.0, beta=0.0),
     "proposals": Rule(FEW, alpha=0.0, beta=0.3, kappa=0.3),
@@ -99,9 +99,9 @@ class Decision:
 
     Attributes:
         label: The most probable class.
-        probabilities: Probability of every class, the most probable first. An item without a label is a class of
-            its own, called `(item i)`.
-        items: The items that decided, as (index, share), the largest share first.
+        probabilities: Probability of every class, the most probable first. An item without a label is its own
+            class, called `(item i)`.
+        items: The items that decided, as (index, share), largest share first.
     """
 
     label: str
@@ -125,7 +125,7 @@ def shares(
     generator: torch.Generator | None,
     of_a_class: float | None = None,
 ) -> Float[Tensor, "batch memory"]:
-    """What every item adds to the probability of its class, by a rule; items that cannot be read add nothing."""
+    """What each item adds to the probability of its class, by a rule; an unreadable item adds nothing."""
     share = item_shares(look, by, samples, generator)
     return by.sharpen(share, classes, of_a_class) if by.kappa else share
 
@@ -133,7 +133,7 @@ def shares(
 def item_shares(
     look: LookUp, by: Rule, samples: int, generator: torch.Generator | None
 ) -> Float[Tensor, "batch memory"]:
-    """p(a|x) of every item, whatever its class."""
+    """p(a|x) of every item, before classes are considered."""
     model, keyed, log_q = look.model, look.keyed, look.q_a.log_probs
     if by.proposals == 0:
         return log_q.exp()
@@ -152,7 +152,7 @@ def log_likelihoods(
 ) -> Float[Tensor, "batch addresses"]:
     """log p(x|m_a) ≈ log 1/S Σ_s p(z_s|m_a) p(x|m_a,z_s) / q(z_s|m_a,x) with z_s ~ q(z|m_a,x), for every item.
 
-    The same S draws of noise serve all items and targets: what differs between two items is not their luck.
+    The same S draws of noise serve all items and targets, so that chance does not favour any item.
 
     Args:
         model: The model.
@@ -177,7 +177,7 @@ def log_likelihoods(
 def draws_of_z(
     model: VMA, keyed: KeyedMemory, samples: int, generator: torch.Generator | None
 ) -> Float[Tensor, "samples latent"]:
-    """Noise of z, the same for all items."""
+    """Noise of z, shared by all items."""
     return keyed.keys.new_empty((samples, model.latent)).normal_(generator=generator)
 
 
@@ -209,7 +209,7 @@ def log_likelihoods_at(
 ) -> Float[Tensor, "batch addresses"]:
     """log p(x|m_a) at the `addresses` of each target, with the same `noise` for all."""
     reads, repeated = at_each(addresses, noise)
-    anywhere = uniform(keyed.memory)  # p(x|m_a) is asked for, whatever p(a) and q(a|x)
+    anywhere = uniform(keyed.memory)  # only p(x|m_a) is used, so any p(a) and q(a|x) will do
     terms = model.terms_at(x, keyed.memory, anywhere, anywhere, reads, repeated)
     return mean_likelihood(terms, len(noise))
 
@@ -230,7 +230,7 @@ def mean_likelihood(terms: BoundTerms, samples: int) -> Float[Tensor, "batch add
 
 
 def decide(share: Float[Tensor, "memory"], names: Sequence[str], top: int) -> Decision:
-    """The class of one target, from its shares of all items."""
+    """The class of one target, from the shares of all items."""
     if top < 1:
         raise InputError(f"At least one deciding item is named, so 'top' must not be {top}.")
     values = share.tolist()

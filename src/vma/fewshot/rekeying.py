@@ -1,4 +1,4 @@
-"""Keys of another model for all items of a memory on disk: segment by segment, and from where it was ended."""
+"""New keys, of another model, for all items of a memory on disk; an interrupted run goes on where it stopped."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ AT_ONCE = 256  # items that are embedded between two reports
 
 
 def rekey(model: TrainedModel, folder: Path, progress: Progress) -> None:
-    """Make all keys anew with this model; the memory stays that of the old one until the last is there."""
+    """Make all keys anew with this model; the memory stays with the old model until the last segment is done."""
     with Writer(folder) as writer:
         if tuple(model.model.image_shape) != writer.manifest.shape:
             shape = "x".join(map(str, writer.manifest.shape))
@@ -42,7 +42,7 @@ def rekey(model: TrainedModel, folder: Path, progress: Progress) -> None:
 
 
 def rekeyed(model: TrainedModel, writer: Writer, segment: int, progress: Progress) -> Entry:
-    """One segment with the keys of this model; one that a process made that was ended is used again."""
+    """One segment with the keys of this model; a segment that an interrupted process has made is used again."""
     old = writer.manifest.segments[segment]
     name = f"rekeyed-{model.fingerprint[:12]}-{old.sha256[:16]}"
     path = writer.folder / SEGMENTS / f"{name}{SUFFIX}"

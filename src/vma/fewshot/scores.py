@@ -1,4 +1,4 @@
-"""log p(x|M) of an image, and whether it is novel: of a class that memory does not hold."""
+"""log p(x|M) of an image, and whether the image is novel, that is, of a class that is not in memory."""
 
 import math
 from collections import Counter
@@ -19,7 +19,7 @@ from vma.memory import KeyedMemory
 from vma.model import VMA
 from vma.warps import turned
 
-MOST = 50  # items that a norm is made of: more take longer and tell little
+MOST = 50  # items that a norm is made from: more take longer and add little
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class Score:
     Attributes:
         log_p: The K-sample bound of log p(x|M), in nats.
         bits_per_pixel: −log_p / (ln 2 · pixels).
-        surprise: log p(x|M) / log p(x|{x}): 1 for an image that memory explains as well as if it held it.
-        novel: Whether p_value is below 5 %; None where that cannot be told.
-        threshold: The log_p below which this image is novel, its other measures being what they are.
+        surprise: log p(x|M) / log p(x|{x}): 1 for an image that memory explains as well as if it held the image.
+        novel: Whether p_value is below 5 %; None if that cannot be told.
+        threshold: The log_p below which this image would be novel, given its other measures.
         typical: The log_p that would be usual for this image.
-        reason: Why `novel` is None, else an empty string.
-        angle: Between the image and the item nearest to it in the matching space, in radians.
-        odds: Of finding the image among turned copies of the items instead (see `Measures`); None where `novel` is.
-        p_value: The chance that an image of a class in memory is as unusual as this one.
+        reason: Why `novel` is None; else empty.
+        angle: Angle between the image and the item nearest to it in the matching space, in radians.
+        odds: Odds of the image among turned copies of the items (see `Measures`); None where `novel` is None.
+        p_value: The probability that an image of a class in memory is at least as unusual as this one.
     """
 
     log_p: float
@@ -55,13 +55,13 @@ class Score:
 
 
 def log_p(look: LookUp, samples: int, seed: int | None) -> float:
-    """L = log 1/K Σ_k w_k (eq. 7) of one image: it does not depend on which others are asked about."""
+    """L = log 1/K Σ_k w_k (eq. 7) of one image, independent of the other images asked about."""
     check_samples(samples, 1, "A score")
     return float(multi_sample_bound(look.terms(samples, generator_of(seed, look.x.device)))[0])
 
 
 def own_log_p(look: LookUp, samples: int, seed: int | None) -> float:
-    """log p(x|{x}): what an image costs where memory holds nothing else. A complex image costs more."""
+    """log p(x|{x}): the log-probability if memory holds only the image itself; complex images have a lower one."""
     return log_p(look.alone(), samples, seed)
 
 
@@ -73,7 +73,7 @@ def nearest_angle(look: LookUp) -> float:
 
 
 def odds_of_turned(look: LookUp, copies: KeyedMemory) -> float:
-    """log Σ exp S(m_a, x) over the turned copies, less the same over the items."""
+    """log Σ exp S(m_a, x) over the turned copies, minus the same over the items."""
     scores = look.model.addressing.similarity.scores
     there, here = (
         scores(each.keys, look.queries[0])[each.memory.in_use()].double().logsumexp(0)
@@ -86,7 +86,7 @@ def odds_of_turned(look: LookUp, copies: KeyedMemory) -> float:
 
 
 def usual(model: VMA, keyed: KeyedMemory, labels: Labels, samples: int, seed: int | None) -> Norm:
-    """What is usual in this memory, by its items, each given all the others, and given other classes alone."""
+    """What is usual in this memory: its items, each given all the others, and given only those of other classes."""
     chosen = comparable(labels)
     if len(chosen) < FEWEST:
         what = "items that share their label with another" if any(labels) else "items"
@@ -98,13 +98,13 @@ def usual(model: VMA, keyed: KeyedMemory, labels: Labels, samples: int, seed: in
     probe = Probe(looks, items, own, turned_copies(model, keyed, items), samples, seed)
     known = probe.measures([[j != i for j in range(len(labels))] for i in items])
     elsewhere = [[label != labels[i] for label in labels] for i in items]
-    # Where all are of one class, none can be looked for in vain.
+    # If all items are of one class, no target can be of an absent class.
     new = probe.measures(elsewhere) if len({labels[i] for i in items}) > 1 else known[:0]
     return Norm(float(np.median(known[:, 0])), rule_of(known, new), turned=probe.copies)
 
 
 def comparable(labels: Labels) -> list[int]:
-    """The items of which memory holds another example: those that share their label, or all where none has one."""
+    """The items with another example of their class in memory: those that share a label; all if none has one."""
     if not any(labels):
         return list(range(len(labels)))
     count = Counter(labels)
@@ -120,15 +120,15 @@ def turned_copies(model: VMA, keyed: KeyedMemory, items: list[int]) -> KeyedMemo
 
 @dataclass(frozen=True)
 class Probe:
-    """Items of a memory, measured as if memory held only some of the others.
+    """Items of a memory, measured as if the memory held only some of the others.
 
     Attributes:
         looks: The items to measure, looked up in the whole memory.
         items: Their numbers.
-        own: log p(x|{x}) of each.
+        own: log p(x|{x}) of each item.
         copies: Turned copies of them.
         samples: K.
-        seed: Of the draws.
+        seed: Seed of the draws.
     """
 
     looks: list[LookUp]
@@ -139,7 +139,7 @@ class Probe:
     seed: int | None
 
     def measures(self, given: list[list[bool]]) -> Table:
-        """The measures of each item, where memory holds only what is `given` for it."""
+        """The measures of each item, if memory holds only what is `given` for it."""
         masks = torch.tensor(given, device=self.copies.keys.device)
         rows = zip(self.looks, self.own, masks, strict=True)
         return np.array([self.measure(*row) for row in rows])
@@ -157,7 +157,7 @@ class Probe:
 
 
 def score(look: LookUp, norm: Norm, samples: int, seed: int | None) -> Score:
-    """An image's score, against what is usual for an image that costs as much by itself."""
+    """The score of an image, relative to what is usual for an image with the same log p(x|{x})."""
     return judge(look, log_p(look, samples, seed), norm, samples, seed)
 
 

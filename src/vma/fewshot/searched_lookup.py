@@ -1,4 +1,4 @@
-"""An image looked up in a memory on disk: a look-up in what a search found, whose bound is that of the whole."""
+"""An image looked up in a memory on disk: q(a|x) over what a search found, with a bound for the whole memory."""
 
 from dataclasses import dataclass
 
@@ -29,11 +29,11 @@ class SearchedLookUp(LookUp):
 
     @torch.no_grad()
     def terms(self, samples: int, generator: torch.Generator | None) -> BoundTerms:
-        """The terms of the bound in the whole memory: the best candidates are summed exactly."""
+        """The terms of the bound for the whole memory; the best candidates are summed exactly."""
         return self.model.terms(self.x, self.memory, samples, sampling="stratified", generator=generator)
 
     def given(self, keyed: KeyedMemory) -> LookUp:
-        """The same image, looked up in a memory that is held whole."""
+        """The same image looked up in another memory, which is held whole."""
         q_a = self.model.addressing.matched(self.queries, keyed)
         return LookUp(self.model, keyed, self.x, self.queries, q_a)
 

@@ -10,11 +10,11 @@ from vma.fewshot.exhibits import COLUMNS, Card, Exhibit, Row, as_levels
 
 MOST = 5000  # cards in a picture
 LINE, HEADLINE = 16, 30  # heights of text
-TITLES = 160  # the widest that titles may be
+TITLES = 160  # the largest width of titles
 
 
 def sheet(exhibit: Exhibit) -> Image.Image:
-    """The headline, and below it every row, broken after COLUMNS cards."""
+    """The headline, and below it every row, with a new line after COLUMNS cards."""
     if (count := sum(len(row.cards) for row in exhibit.rows)) > MOST:
         raise InputError(f"A picture holds {MOST} images at most, not {count}: show fewer.")
     lines = [line for row in exhibit.rows for line in broken(row)]
@@ -35,13 +35,13 @@ def sheet(exhibit: Exhibit) -> Image.Image:
 
 
 def broken(row: Row) -> list[Row]:
-    """The row in lines of COLUMNS cards, the first of which has its title."""
+    """The row as lines of COLUMNS cards; the first line has its title."""
     starts = range(0, max(1, len(row.cards)), COLUMNS)
     return [Row("" if start else row.title, row.cards[start : start + COLUMNS]) for start in starts]
 
 
 def height_of(line: Row) -> int:
-    """Of a line, with room for captions where there are any."""
+    """The height of a line, with room for captions if there are any."""
     return CELL + GAP + (LINE if any(card.caption for card in line.cards) else 0)
 
 
@@ -56,7 +56,7 @@ def place(picture: Image.Image, card: Card, left: int, top: int) -> None:
 
 
 def fitted(text: str, width: int) -> Written:
-    """The text in one line, cut where it would be wider than `width`; nothing where no font has its letters."""
+    """The text on one line, cut to `width`; empty if no font has its letters."""
     line = written(" ".join(text.split()), 11)
     while line.breadth > width:
         line = replace(line, text=line.text.removesuffix("…")[:-1] + "…")

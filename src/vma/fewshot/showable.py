@@ -12,8 +12,8 @@ from vma.errors import InputError
 from vma.fewshot.exhibits import COLUMNS, Card, Exhibit, Row, on_white, png_bytes
 from vma.fewshot.sheets import sheet
 
-SIDE = 56  # of a thumbnail, in pixels
-ROWS = 12  # that a notebook shows; the rest is counted
+SIDE = 56  # largest side of a thumbnail, in pixels
+ROWS = 12  # rows that a notebook shows; further ones are counted
 CARD = "margin:0;text-align:center;font-size:11px;line-height:1.2;overflow-wrap:anywhere"
 LINE = "display:flex;flex-wrap:wrap;gap:6px;align-items:flex-start;margin:6px 0"
 FRAME = "image-rendering:pixelated;border:1px solid #b8b4aa;background:#fff;display:block;margin:0 auto"
@@ -27,11 +27,11 @@ class Showable(ABC):
         """What there is to see."""
 
     def picture(self) -> Image.Image:
-        """All of it as one picture, which `picture().save("name.png")` writes."""
+        """All of it as one picture, to be written by `picture().save("name.png")`."""
         return sheet(self.exhibit())
 
     def show(self) -> None:
-        """Show it below the cell of a notebook, or in the viewer of this machine."""
+        """Show it below a notebook's cell, or in the picture viewer of this machine."""
         if in_notebook():
             sys.modules["IPython"].display.display(self)
         elif not ImageShow.show(self.picture()):
@@ -41,7 +41,7 @@ class Showable(ABC):
             )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows; nothing in it is loaded from elsewhere."""
+        """The HTML that a notebook shows; it loads nothing from elsewhere."""
         return as_html(self.exhibit())
 
 
@@ -52,7 +52,7 @@ def in_notebook() -> bool:
 
 
 def as_html(exhibit: Exhibit) -> str:
-    """Text, and thumbnails as PNG in the text itself; whatever a user named is escaped."""
+    """Text, with thumbnails embedded as PNG; all text from the user is escaped."""
     rows = "".join(map(row_html, exhibit.rows[:ROWS]))
     more = len(exhibit.rows) - ROWS
     rest = f"<div>… and {more} more rows</div>" if more > 0 else ""
@@ -60,7 +60,7 @@ def as_html(exhibit: Exhibit) -> str:
 
 
 def row_html(row: Row) -> str:
-    """A row, of which the first COLUMNS cards are shown and the others counted."""
+    """A row: its first COLUMNS cards, and the number of further ones."""
     cards = "".join(map(card_html, row.cards[:COLUMNS]))
     more = len(row.cards) - COLUMNS
     rest = f"<span>+ {more}</span>" if more > 0 else ""

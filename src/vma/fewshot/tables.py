@@ -20,9 +20,9 @@ Row = Mapping[str, Any]
 
 
 def recognition_rows(found: Sequence[Recognition], memory: ImageMemory | LargeMemory) -> list[Row]:
-    """A row for each image: its class, whether it is new, the probability of every class, the deciding items.
+    """A row for each image: its class, whether it is new, the probability of every class, and the deciding items.
 
-    Of a memory on disk, the classes are those of the items that the search found.
+    For a memory on disk, the classes are those of the items that the search found.
     """
     rows: list[Row] = []
     for each in found:
@@ -45,7 +45,7 @@ def score_rows(names: Sequence[str], scores: Sequence[Score]) -> list[Row]:
 
 
 def write_rows(path: Path | None, rows: Sequence[Row]) -> None:
-    """Write rows to a .csv or .json file; nothing where `path` is None."""
+    """Write rows to a .csv or .json file; do nothing if `path` is None."""
     if path is None:
         return
     is_csv = path.suffix.lower() == ".csv"
@@ -53,7 +53,7 @@ def write_rows(path: Path | None, rows: Sequence[Row]) -> None:
 
 
 def as_csv(rows: Sequence[Row]) -> bytes:
-    """One line for each row; what is nested gets a column for each of its parts."""
+    """One line for each row; nested values get a column for each of their parts."""
     flat = [flatten(row) for row in rows]
     text = io.StringIO()
     writer = csv.DictWriter(
@@ -65,7 +65,7 @@ def as_csv(rows: Sequence[Row]) -> bytes:
 
 
 def flatten(row: Row) -> dict[str, Any]:
-    """`probabilities` as columns p(class); `items` as "number label share" and their files, by semicolons."""
+    """`probabilities` as columns p(class); `items` as "number label share" and their files, with semicolons."""
     flat: dict[str, Any] = {}
     for key, value in row.items():
         if key == "probabilities":

@@ -1,4 +1,4 @@
-"""A trained model, ready to remember: from a run's folder, or from an exported file."""
+"""A trained model that can remember images: from a run's folder, a file, the box, or the hub."""
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -26,12 +26,12 @@ from vma.storage import identity, load_model, model_file
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TrainedModel:
-    """A model with its weights fixed.
+    """A model whose weights are fixed.
 
     Attributes:
         model: The model itself.
-        name: What to call it.
-        fingerprint: Its `identity`, which changes with any weight: keys of one model are of no use to another.
+        name: Its name in messages.
+        fingerprint: Its `identity`, which changes with any weight: a model cannot use the keys of another one.
     """
 
     model: VMA
@@ -44,7 +44,7 @@ class TrainedModel:
 
     @property
     def config(self) -> ModelConfig:
-        """The model in numbers and names."""
+        """The configuration of the model."""
         return self.model.config
 
     @property
@@ -58,12 +58,12 @@ class TrainedModel:
         """A memory of `images`.
 
         Args:
-            images: Arrays, tensors, PIL images, paths, or a list of these; a folder of `class/name.png` gives
-                labels too. Of any size; normalised as `options` say.
-            labels: A label for each image, of any kind that can be written as text, or one for all; None where
-                an image has none.
-            options: How images become ink (see `FolderOptions`), what suits the model by default; they are kept for
-                everything asked later.
+            images: Arrays, tensors, PIL images, paths, or a list of these, of any size; a folder of
+                `class/name.png` gives labels too.
+            labels: A label for each image, of any kind that can be written as text, or one label for all; None for
+                an image without one.
+            options: How images become ink (see `FolderOptions`), by default as suits the model; they also apply to
+                all images in later questions.
         """
         ink = ink_for(self.model, images, options)
         own = ink.labels if labels is None else as_labels(labels, len(ink.images))
@@ -76,9 +76,9 @@ class TrainedModel:
     def open_memory(
         self, path: str | Path, *, options: FolderOptions | None = None
     ) -> ImageMemory | LargeMemory:
-        """The memory in the file `path`, with this model or with another, or in a folder that `vma memory` made.
+        """The memory in the file `path`, written with this or another model, or in a folder that `vma memory` made.
 
-        A file is what `ImageMemory.save` wrote, and is read whole; of a folder, no more is read than is needed.
+        A file written by `ImageMemory.save` is read whole; of a folder, only what is needed is read.
         """
         place = at_home(Path(path))
         return self.large_memory(place, options) if is_large(place) else self.small_memory(place, options)
@@ -91,12 +91,12 @@ class TrainedModel:
         server: str = "",
         options: FolderOptions | None = None,
     ) -> LargeMemory:
-        """An empty memory on disk, in a new folder, for as many items as there is room for.
+        """An empty memory on disk, in a new folder, for as many items as the disk has room for.
 
         Args:
             folder: Where to keep it.
-            index: `exact`, `faiss`, or one of `vma.parts.INDEXES`; `auto` goes by their number.
-            server: Address of the engine, for an index that has one.
+            index: `exact`, `faiss`, or another name in `vma.parts.INDEXES`; `auto` decides by the number of items.
+            server: Address of the search engine, for an index that needs one.
             options: How images become ink.
         """
         place = at_home(Path(folder))
@@ -122,11 +122,11 @@ class TrainedModel:
     def save_pretrained(
         self, folder: str | Path, *, card: str | None = None, half: bool = False, overwrite: bool = False
     ) -> None:
-        """Write weights, configuration and card into a folder as the Hugging Face hub has them.
+        """Write weights, configuration and card into a folder with the layout of the Hugging Face hub.
 
         Args:
-            folder: Where; `vma.from_pretrained` and `vma.load` read it.
-            card: The text of README.md; by default what is known, with a list of what is left to tell.
+            folder: The folder, which `vma.from_pretrained` and `vma.load` read.
+            card: The text of README.md; by default what is known of the model, with headings left to fill in.
             half: Write the weights in half precision, for half the size.
             overwrite: Replace the model in the folder, if there is one.
         """
@@ -144,7 +144,7 @@ class TrainedModel:
 
 
 def load(path: str | Path) -> TrainedModel:
-    """The trained model in a run's folder, in that of a quickstart, in an exported file, or in the box.
+    """The trained model in the folder of a run or quickstart, in an exported file, or in the box.
 
     >>> vma.load("omniglot").size
     (26, 26)
@@ -160,13 +160,13 @@ def load(path: str | Path) -> TrainedModel:
         raise InputError(
             f"{path} holds a {kind}, which cannot remember images: choose a model of kind vma with raw memory."
         )
-    if next(model.parameters()).dtype in (torch.float16, torch.bfloat16):  # for the disk alone
+    if next(model.parameters()).dtype in (torch.float16, torch.bfloat16):  # for storage only
         model = model.float()
     return TrainedModel(model.eval().requires_grad_(False), name_of(file), identity(model))
 
 
 def from_pretrained(source: str | Path, *, revision: str | None = None) -> TrainedModel:
-    """The model in a folder on the Hugging Face hub's layout, in the box, or in a repository of the hub.
+    """The model in a folder with the hub's layout, in the box, or in a repository of the Hugging Face hub.
 
     >>> vma.load("omniglot").save_pretrained("my-model", half=True)
     >>> vma.from_pretrained("my-model").fingerprint == vma.from_pretrained("omniglot").fingerprint
@@ -174,15 +174,15 @@ def from_pretrained(source: str | Path, *, revision: str | None = None) -> Train
 
     Args:
         source: A folder, the name of a model in the box, or OWNER/NAME of a repository, which is downloaded unless
-            it is in the hub's cache already.
-        revision: Of the repository: a branch, a tag or a commit; by default its newest state.
+            the hub's cache has it.
+        revision: A branch, tag or commit of the repository; by default its newest state.
     """
     found = load(find_pretrained(source, revision))
     return replace(found, name=Path(source).name or found.name)
 
 
 def name_of(file: Path) -> str:
-    """The run's name, or the file's."""
+    """The name of the run or of the file."""
     if file.name != "model.safetensors":
         return file.stem
     folder = file.resolve().parent

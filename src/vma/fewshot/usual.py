@@ -1,4 +1,4 @@
-"""What is usual in a memory that is searched, by some of its items, each given all the others."""
+"""What is usual in a memory that is searched, measured on some of its items, each given all the others."""
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from vma.model import VMA
 
 
 def usual_of_large(model: VMA, memory: SearchedItems, samples: int, seed: int | None) -> Norm:
-    """As `vma.fewshot.scores.usual`: items given all the others, and given all of other classes."""
+    """Like `vma.fewshot.scores.usual`: items given all the others, and given only those of other classes."""
     labels = memory.snapshot.labels
     chosen = comparable_items(memory)
     if len(chosen) < FEWEST:
@@ -42,7 +42,7 @@ def usual_of_large(model: VMA, memory: SearchedItems, samples: int, seed: int | 
 
 
 def comparable_items(memory: SearchedItems) -> Int[np.ndarray, "items"]:
-    """The items that share their label with another, or all where none has one."""
+    """The items that share their label with another one; all, if none has a label."""
     alive = memory.snapshot.alive()
     labels = memory.snapshot.labels[alive]
     if not (labels >= 0).any():

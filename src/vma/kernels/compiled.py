@@ -1,6 +1,6 @@
-"""Where loops compiled by Numba, the optional `fast` of this package, take the place of torch's layers.
+"""When loops compiled by Numba (the extra `fast`) replace torch's layers.
 
-They are for bounds of many reads on one thread: `one_pass` and `winograd` have them.
+They serve bounds of many reads on one thread; the loops themselves are in `one_pass` and `winograd`.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,9 +14,9 @@ import torch
 
 from vma.kernels.maps import Maps
 
-MANY = 20_000  # reads: in about as many, compiled loops of 64 maps save the time that compiling takes
+MANY = 20_000  # reads: with about so many, loops of 64 maps save as much time as their compilation takes
 TYPES = (torch.float32, torch.float64)
-# Of a Numba that does not suit numpy, or whose library does not load.
+# What the import raises if Numba does not suit NumPy, or its library does not load.
 BROKEN = (ImportError, OSError, SystemError)
 
 many: ContextVar[bool] = ContextVar("many", default=False)
@@ -25,7 +25,7 @@ allowed: ContextVar[bool] = ContextVar("allowed", default=True)
 
 @contextmanager
 def within(variable: ContextVar[bool], value: bool) -> Iterator[None]:
-    """A context in which a variable has another value."""
+    """A context in which a context variable has another value."""
     before = variable.set(value)
     try:
         yield
@@ -34,17 +34,17 @@ def within(variable: ContextVar[bool], value: bool) -> Iterator[None]:
 
 
 def for_reads(count: int) -> AbstractContextManager[None]:
-    """A context in which networks see `count` reads: if these are many, compiled loops may do the work."""
+    """A context in which networks process `count` reads; if these are many, compiled loops may do the work."""
     return within(many, count >= MANY)
 
 
 def by_layers() -> AbstractContextManager[None]:
-    """A context in which no compiled loop is used: for comparisons, and for counting operations."""
+    """A context without compiled loops, for comparisons and for counting operations."""
     return within(allowed, False)
 
 
 def applies(h: Maps) -> bool:
-    """Whether compiled loops save time for h: many reads, no gradient, one thread (with two they gain little)."""
+    """Whether compiled loops save time for h: many reads, no gradient and one thread (two gain little)."""
     alone = h.device.type == "cpu" and h.dtype in TYPES and torch.get_num_threads() == 1
     plain = not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
     return many.get() and allowed.get() and alone and plain and installed()
@@ -52,7 +52,7 @@ def applies(h: Maps) -> bool:
 
 @cache
 def installed() -> bool:
-    """Whether there is a Numba that works."""
+    """Whether Numba is installed and works."""
     try:
         import_module("numba")
     except BROKEN:
@@ -62,8 +62,8 @@ def installed() -> bool:
 
 @cache
 def compiled(loop: Callable[..., None]) -> Callable[..., None]:
-    """`loop` in the processor's own instructions; sums may be reordered, NaN and infinity are respected."""
+    """`loop` as machine code; sums may be reordered, but NaN and infinity are respected."""
     import numba
 
-    # Unwrapped: where the types of arguments are checked, as in the tests, a function has a wrapper.
+    # Unwrapped: where argument types are checked, as in the tests, a function is wrapped.
     return numba.njit(unwrap(loop), fastmath={"reassoc", "contract", "nsz"}, nogil=True)

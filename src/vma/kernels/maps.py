@@ -1,22 +1,22 @@
-"""Feature maps whose values at a pixel lie together (`channels_last`), and their other name, rows of pixels."""
+"""Feature maps in the layout `channels_last`, where a pixel's values lie together; also as rows of pixels."""
 
 from jaxtyping import Float
 from torch import Tensor
 
 TAPS = 9
 Maps = Float[Tensor, "batch maps _ _"]
-Outputs = Float[Tensor, "batch outputs _ _"]  # maps of another number than those that went in
+Outputs = Float[Tensor, "batch outputs _ _"]  # feature maps whose number differs from that of the input
 Rows = Float[Tensor, "batch _ _ maps"]
 Image = Float[Tensor, "batch 1 height width"]
 
 
 def planes(images: Float[Tensor, "batch *image"]) -> Float[Tensor, "batch channels height width"]:
-    """Images with an axis for their channels, even if there is only one."""
+    """Images with an axis for channels, even if there is only one channel."""
     return images.unsqueeze(1) if images.ndim == 3 else images
 
 
 def as_rows(maps: Maps) -> Rows:
-    """The same values with the maps last: contiguous, so that rows of a batch are gathered as blocks."""
+    """The same values with the maps as the last axis: contiguous, so rows of a batch are gathered as blocks."""
     return maps.permute(0, 2, 3, 1)
 
 

@@ -1,7 +1,7 @@
 """The decoder's largest scale in one pass over memory, compiled by Numba where that is installed.
 
-W_last * ReLU(W_up * h + half): the maps between the two layers are most of what a decoder writes; here they stay in
-the registers of the processor. docs/lab-notes has the times.
+W_last * ReLU(W_up * h + half): most of what a decoder writes are the maps between these two layers. Here they
+stay in the processor's registers. docs/lab-notes has the times.
 """
 
 from functools import cache
@@ -17,7 +17,7 @@ from vma.kernels.compiled import compiled
 from vma.kernels.maps import TAPS, Image, Maps, as_rows
 
 AT_ONCE = 8  # reads: their products fit into a processor's cache
-MOST = 4  # products that meet in a pixel
+MOST = 4  # products that may meet in one pixel
 
 Halves = Float[Tensor, "items _ _ maps"]
 
@@ -25,10 +25,10 @@ Halves = Float[Tensor, "items _ _ maps"]
 def largest_scale(
     up: nn.ConvTranspose2d, last: nn.Conv2d, h: Maps, half: Halves, repeats: list[int]
 ) -> Image:
-    """W_last * ReLU(W_up * h + half), with row i of `half` for `repeats[i]` reads.
+    """W_last * ReLU(W_up * h + half), where row i of `half` serves `repeats[i]` reads.
 
-    W_up * h is a product of matrices, 3×3 pixels for each one of h, and then the sum of those that meet in a pixel.
-    Neither layer has a bias: that is in the item's half.
+    W_up * h is a matrix product, which gives 3×3 pixels for each pixel of h, followed by a sum of those that
+    coincide. Neither layer has a bias: it is part of the item's half.
     """
     (reads, maps, *small), (_, *large, _) = h.shape, half.shape
     pixels, each = as_rows(h).flatten(1, 2), small[0] * small[1] * TAPS
@@ -47,7 +47,7 @@ def largest_scale(
 
 @cache
 def sources(height: int, width: int, large_height: int, large_width: int) -> np.ndarray:
-    """For each pixel, the products that meet in it: their rows among those of one read, from 1; 0 for none."""
+    """For each pixel, the products that meet in it, as row numbers within one read, counted from 1; 0 for none."""
     rows, columns = meeting(height, large_height), meeting(width, large_width)
     found = np.zeros((large_height, large_width, MOST), np.int64)
     for row, column in np.ndindex(large_height, large_width):
@@ -67,8 +67,8 @@ def meeting(size: int, large: int) -> list[list[tuple[int, int]]]:
 def add_pixels(products: Any, each: int, table: Any, half: Any, item: Any, kernel: Any, y: Any) -> None:
     """y_t += w_t · ReLU(half + Σ products) at every pixel of every read, for its nine neighbours t.
 
-    A read has `each` products, and `table` says which of them meet (see `sources`). Each of the nine sums has a
-    name, so that a compiler keeps it in a register.
+    A read has `each` products, and `table` says which of them meet (see `sources`). Each of the nine sums has its
+    own name, so that the compiler keeps it in a register.
     """
     height, width, maps = half.shape[1:]
     zero = half.dtype.type(0)
@@ -86,6 +86,6 @@ def add_pixels(products: Any, each: int, table: Any, half: Any, item: Any, kerne
                     nw, n, ne = nw + h * kernel[0, m], n + h * kernel[1, m], ne + h * kernel[2, m]
                     w, o, e = w + h * kernel[3, m], o + h * kernel[4, m], e + h * kernel[5, m]
                     sw, s, se = sw + h * kernel[6, m], s + h * kernel[7, m], se + h * kernel[8, m]
-                # y has a border of one pixel, so that neighbour t of a pixel is at its row and column plus t's.
+                # y has a border of one pixel, so neighbour t of a pixel is at that pixel's row and column plus t's.
                 for t, sum_t in enumerate((nw, n, ne, w, o, e, sw, s, se)):
                     y[read, row + t // 3, column + t % 3] += sum_t

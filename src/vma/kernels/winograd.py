@@ -1,8 +1,8 @@
 """3×3 convolutions with a third of the products, by tiles: Winograd's F(4×4, 3×3), its sums compiled by Numba.
 
-y = Aᵀ [(G w Gᵀ) ⊙ (Bᵀ x B)] A for every tile of 4×4 pixels of y and 6×6 of x, where ⊙ is, for each of 36 places, a
-product of matrices of maps (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016). The same
-numbers as torch's convolution, but for rounding, which is three to seven times as large.
+y = Aᵀ [(G w Gᵀ) ⊙ (Bᵀ x B)] A for each tile of 4×4 pixels of y and 6×6 of x, where ⊙ is a product of matrices of
+maps at each of 36 places (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016). The result
+equals torch's convolution up to rounding errors, which are three to seven times as large.
 """
 
 from typing import Any
@@ -16,8 +16,8 @@ from vma.chunks import slices
 from vma.kernels.compiled import applies, compiled
 from vma.kernels.maps import TAPS, Maps, Outputs, Rows, as_maps, as_rows
 
-TILE, PLACES = 4, 6  # pixels of y in a tile, and of x
-TILES_AT_ONCE = 256  # what is computed of them fits into a processor's cache
+TILE, PLACES = 4, 6  # pixels along a tile, of y and of x
+TILES_AT_ONCE = 256  # what is computed for so many fits into a processor's cache
 FEWEST_MAPS = 40  # with fewer, the sums take longer than the products that they save
 G = (
     (1 / 4, 0, 0),
@@ -31,7 +31,7 @@ Kernel = Float[Tensor, "outputs maps 3 3"]
 
 
 class Same(nn.Conv2d):
-    """A 3×3 convolution that keeps the size: torch's, or by tiles where that saves time."""
+    """A 3×3 convolution that keeps the size: torch's own, or by tiles where these save time."""
 
     def forward(self, h: Maps) -> Outputs:
         """Maps of h's size."""
@@ -42,7 +42,7 @@ class Same(nn.Conv2d):
 
 
 def by_tiles(h: Maps, weight: Kernel) -> Outputs:
-    """w * h with zeros around h, for some reads at a time; what lies beside the tiles is computed by itself."""
+    """w * h with zeros around h, for some reads at a time; pixels beside the tiles are computed separately."""
     x, kernel = as_rows(h).contiguous(), in_places(weight)
     (reads, height, width, _), outputs = x.shape, len(weight)
     high, wide = tiles_along(height), tiles_along(width)
@@ -58,12 +58,12 @@ def by_tiles(h: Maps, weight: Kernel) -> Outputs:
 
 
 def tiles_along(size: int) -> int:
-    """Tiles along a side: enough for all of it, or for all but one pixel, which costs less by itself."""
+    """Number of tiles along a side: enough for all pixels, or for all but one, which costs less separately."""
     return max(1, (size + TILE - 2) // TILE)
 
 
 def last_row(h: Maps, weight: Kernel) -> Outputs:
-    """The last row of w * h, from the last two of h."""
+    """The last row of w * h, from the last two rows of h."""
     rows = h[:, :, -2:].contiguous(memory_format=torch.channels_last)
     return functional.conv2d(rows, weight[:, :, :2], padding=(0, 1))
 
@@ -75,26 +75,26 @@ def convolve_(
     high: int,
     wide: int,
 ) -> None:
-    """y = w * x in `high` × `wide` tiles: sums down and across, products, sums across and down."""
+    """y = w * x in `high` × `wide` tiles: sums along columns and rows, products, sums along rows and columns."""
     (reads, _, width, maps), outputs = x.shape, y.shape[3]
     lines = reads * high
     down = spread(x.flatten(2), high)
     across = spread(down.view(PLACES * lines, width, maps), wide)
     products = torch.bmm(across.view(PLACES**2, lines * wide, maps), kernel)
-    columns = x.new_empty(PLACES * lines, width, outputs)  # a last column beside the tiles is filled in later
+    columns = x.new_empty(PLACES * lines, width, outputs)  # a column beside the tiles is filled in later
     join_(products.view(PLACES, PLACES * lines, wide, outputs), columns)
     join_(columns.view(PLACES, reads, high, width * outputs), y.flatten(2))
 
 
 def in_places(weight: Kernel) -> Float[Tensor, "places maps outputs"]:
-    """G w Gᵀ for each of 6×6 places, column by column, as matrices to multiply rows of maps with."""
+    """G w Gᵀ at each of the 6×6 places, column by column, as matrices that multiply rows of maps."""
     g = torch.tensor(G, dtype=weight.dtype)
     taps = weight.permute(3, 2, 1, 0).reshape(TAPS, -1)
     return (torch.kron(g, g) @ taps).view(PLACES**2, weight.shape[1], weight.shape[0])
 
 
 def spread(x: Float[Tensor, "lines size values"], tiles: int) -> Float[Tensor, "places lines tiles values"]:
-    """Bᵀ x of every tile."""
+    """Bᵀ x for every tile."""
     lines, _, values = x.shape
     y = x.new_empty(PLACES, lines, tiles, values)
     compiled(spread_tiles)(x.numpy(), x.new_zeros(values).numpy(), y.numpy())
@@ -102,12 +102,12 @@ def spread(x: Float[Tensor, "lines size values"], tiles: int) -> Float[Tensor, "
 
 
 def join_(m: Float[Tensor, "places lines tiles values"], y: Float[Tensor, "lines size values"]) -> None:
-    """y = Aᵀ m of every tile."""
+    """y = Aᵀ m for every tile."""
     compiled(join_tiles)(m.numpy(), y.new_empty(y.shape[2]).numpy(), y.numpy())
 
 
 def spread_tiles(x: Any, zero: Any, y: Any) -> None:
-    """y = Bᵀ x for the six pixels of every tile, from the one before it to the one after it; `zero` outside."""
+    """y = Bᵀ x for the six pixels of every tile, from the one before it to the one after it; `zero` if outside."""
     size, values = x.shape[1:]
     two, four, five = x.dtype.type(2), x.dtype.type(4), x.dtype.type(5)
     for line in range(len(x)):
@@ -128,7 +128,7 @@ def spread_tiles(x: Any, zero: Any, y: Any) -> None:
 
 
 def join_tiles(m: Any, nowhere: Any, y: Any) -> None:
-    """y = Aᵀ m for the four pixels of every tile; what lies outside of y goes `nowhere`."""
+    """y = Aᵀ m for the four pixels of every tile; results outside y are written to `nowhere`."""
     lines, tiles, values = m.shape[1:]
     size = y.shape[1]
     two, four, eight = m.dtype.type(2), m.dtype.type(4), m.dtype.type(8)

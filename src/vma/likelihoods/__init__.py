@@ -1,4 +1,4 @@
-"""p(x|m,z), by name: what a decoder ends in, and how images are scored and drawn."""
+"""p(x|m,z), by name: how a decoder ends, and how images are scored and drawn."""
 
 from vma.config import ModelConfig
 from vma.likelihoods.bernoulli import Bernoulli

@@ -15,7 +15,7 @@ class Bernoulli(Likelihood):
     """The decoder ends in one map, the log-odds of ink.
 
     Args:
-        ink: Expected share of ink, at which the log-odds start.
+        ink: Expected share of ink, to which the log-odds are set at the start.
     """
 
     def __init__(self, ink: float) -> None:
@@ -23,7 +23,7 @@ class Bernoulli(Likelihood):
         self.output = Output(1, (log_odds(ink),))
 
     def check(self, name: str, images: Images) -> None:
-        """All images are accepted: grey levels, which lie in [0, 1], count as shares of ink."""
+        """Accept all images: grey levels in [0, 1] count as shares of ink."""
 
     def targets(
         self, x: Float[Tensor, "batch height width"], blind: Bool[Tensor, "batch"] | None = None

@@ -13,14 +13,14 @@ from vma.networks.features import Output
 
 
 class Categorical(Likelihood):
-    """The decoder ends in a map for each level of each channel, log-probabilities but for a constant.
+    """The decoder ends in one map for each level of each channel: log-probabilities up to a constant.
 
-    Values of x between two levels count as the nearer one: the probability is that of the rounded image.
+    Values of x between two levels count as the nearer one: what is scored is the rounded image.
 
     Args:
         levels: Number of grey levels L: the values 0, 1/(L − 1), … 1.
         channels: 1, or 3 for colour.
-        ink: Expected share of what is not empty, at which the probabilities start.
+        ink: Expected share of pixels that are not empty, to which the probabilities are set at the start.
     """
 
     def __init__(self, levels: int, channels: int, ink: float) -> None:
@@ -30,7 +30,7 @@ class Categorical(Likelihood):
         self.output = Output(channels * levels, start * channels)
 
     def check(self, name: str, images: Images) -> None:
-        """All images are accepted: what lies between two levels is rounded."""
+        """Accept all images: values between two levels are rounded."""
 
     def targets(self, x: Images, blind: Bool[Tensor, "batch"] | None = None) -> tuple[Tensor, ...]:
         """The level of every pixel and channel."""
@@ -44,14 +44,14 @@ class Categorical(Likelihood):
         return self.log_probs(features).flatten(1, -2).gather(-1, level).sum((1, 2))
 
     def log_probs(self, features: Features) -> Float[Tensor, "reads channels height width levels"]:
-        """log-probabilities of the levels of every pixel and channel."""
+        """Log-probabilities of the levels of every pixel and channel."""
         levels = full_precision(features).unflatten(1, (self.channels, self.levels))
         return levels.movedim(2, -1).log_softmax(-1)
 
     def draw(
         self, features: Features, uniforms: Float[Tensor, "reads *image"], temperature: float = 1.0
     ) -> Drawing:
-        """The level at which the distribution function of a pixel passes u_i."""
+        """The level at which a pixel's distribution function passes u_i."""
         shape, p = uniforms.shape, self.log_probs(features).exp()
         values = torch.linspace(0, 1, self.levels, dtype=p.dtype, device=p.device)
         passed = p.cumsum(-1)[..., :-1] <= uniforms.view(p.shape[:-1]).unsqueeze(-1)

@@ -1,8 +1,8 @@
 """p(x|m,z) = Π_i p(x_i | x_j of the neighbours j before i, m, z): ink in reading order, row by row.
 
-The paper leaves such connections out; pixels that know their neighbours draw crisp strokes. A few causal layers
-give the context c of x, once per target; the decoder ends in as many maps h of m and z; and the log-odds of ink are
-those of a small network of SiLU(h + c), pixel by pixel.
+The paper leaves such connections out, but pixels that know their neighbours make crisp strokes. A few causal
+layers compute the context c of x, once per target; the decoder ends in as many maps h of m and z; and a small
+network of SiLU(h + c) gives the log-odds of ink, pixel by pixel.
 """
 
 from collections.abc import Sequence
@@ -22,17 +22,17 @@ from vma.likelihoods.wavefront import Wavefront
 from vma.networks.features import Output, fill_bias, he_, linear, log_odds
 from vma.networks.layers import start
 
-COLDEST = 1e-3  # temperature, below which a pixel is what is more probable
+COLDEST = 1e-3  # a lower temperature gives every pixel its more probable value
 
 
 class Causal(nn.Conv2d):
-    """A convolution by which a pixel sees the rows above and, of its own row, what stands before it.
+    """A convolution in which a pixel sees the rows above it and, in its own row, the pixels before it.
 
     Args:
         inputs: Maps of the input.
         outputs: Maps of the output.
         size: Width of the neighbourhood; it reaches half as far up.
-        itself: Whether a pixel sees itself too, as it may in all layers but the first.
+        itself: Whether a pixel also sees itself, as in all layers but the first.
     """
 
     mask: Float[Tensor, "rows columns"]
@@ -48,7 +48,7 @@ class Causal(nn.Conv2d):
         start(self)
 
     def matrix(self) -> tuple[Float[Tensor, "_ outputs"], Float[Tensor, "outputs"]]:
-        """Weights for the neighbours' values in a row, neighbour by neighbour, and bias."""
+        """Weights of the neighbours' values as rows, neighbour by neighbour, and the bias."""
         assert self.bias is not None
         taps = self.weight.flatten(2)[:, :, self.mask.flatten() > 0]
         return taps.permute(2, 1, 0).flatten(0, 1), self.bias
@@ -60,9 +60,9 @@ class Causal(nn.Conv2d):
 
 
 class Context(nn.Module):
-    """c: what a pixel knows of those before it, by causal layers with residual sums.
+    """c: what a pixel knows of those before it, computed by causal layers with residual sums.
 
-    Nothing is normalised over pixels: a mean over an image would tell of the pixels to come.
+    Nothing is normalised over pixels, since a mean over an image would reveal later pixels.
     """
 
     def __init__(self, maps: int, neighbourhood: Sequence[int]) -> None:
@@ -73,7 +73,7 @@ class Context(nn.Module):
         self.others = nn.ModuleList(Causal(maps, maps, size, itself=True) for size in others)
 
     def layers(self) -> list[Causal]:
-        """All of them, in their order."""
+        """All layers, in order."""
         return [self.first, *(layer for layer in self.others if isinstance(layer, Causal))]
 
     def forward(self, x: Float[Tensor, "batch height width"]) -> Maps:
@@ -102,7 +102,7 @@ class ReadingOrder(Likelihood):
         fill_bias(self.last, (log_odds(ink),))
 
     def check(self, name: str, images: Images) -> None:
-        """Black and white alone: a grey pixel has no probability here, and its neighbours would see it."""
+        """Accept only black and white: a grey pixel has no probability here, yet its neighbours would see it."""
         if not bool(((images == 0) | (images == 1)).all()):
             raise InputError(
                 f"{name} must be black and white, 0 or 1, for the likelihood 'reading-order': threshold them "
@@ -112,7 +112,7 @@ class ReadingOrder(Likelihood):
     def targets(
         self, x: Float[Tensor, "batch height width"], blind: Bool[Tensor, "batch"] | None = None
     ) -> tuple[Tensor, ...]:
-        """x and c, which is zero for the blind."""
+        """x and c, where c is zero for blind targets."""
         c = as_rows(self.context(x)).contiguous()
         return x, c if blind is None else c.masked_fill(blind.view(-1, 1, 1, 1), 0.0)
 
@@ -137,7 +137,7 @@ class ReadingOrder(Likelihood):
         uniforms: Float[Tensor, "reads height width"],
         temperature: float = 1.0,
     ) -> Drawing:
-        """x_i = [u_i < σ(l_i / τ)], one wavefront of pixels after the other."""
+        """x_i = [u_i < σ(l_i / τ)], one wavefront of pixels after another."""
         size, maps = features.shape[2:], as_rows(full_precision(features)).flatten(1, 2)
         order = Wavefront.of(self.context.sizes, *size, maps.device)
         with torch.autocast(maps.device.type, enabled=False):

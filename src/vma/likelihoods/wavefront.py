@@ -1,8 +1,8 @@
-"""Drawing pixel by pixel, where only the little that changes is computed.
+"""Drawing pixel by pixel while computing only what changes.
 
-A layer of width k lets a pixel see ⌊k/2⌋ columns to the right in the rows above it. So, with s = ⌊k/2⌋ + 1 for the
-widest layer, all pixels of equal column + s · row know everything that they look at: they are drawn at once, and an
-image takes width + s · (height − 1) steps instead of one for each pixel.
+A layer of width k lets a pixel see ⌊k/2⌋ columns to the right in the rows above it. With s = ⌊k/2⌋ + 1 for the
+widest layer, the pixels of equal column + s · row depend only on pixels drawn before: they are drawn together, so
+an image takes width + s · (height − 1) steps instead of one step per pixel.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,20 +15,20 @@ from torch import Tensor
 from torch.nn.functional import silu
 
 CPU = torch.device("cpu")
-# The pixels of a step, and for each layer what all of them look at.
+# The pixels of a step and, for each layer, the neighbours that they look at.
 Step = tuple[Int[Tensor, "_"], tuple[Int[Tensor, "_"], ...]]
 
 
 @dataclass(frozen=True)
 class Wavefront:
-    """The order in which the pixels of an image are drawn, and where each finds its neighbours.
+    """The order in which the pixels of an image are drawn, and the places of each pixel's neighbours.
 
-    Images are surrounded by margins of zeros and flattened, so that a neighbour is at a fixed distance.
+    Images get margins of zeros and are flattened, so that a neighbour is always at a fixed distance.
 
     Attributes:
-        cells: Number of pixels with the margins.
-        order: All pixels, without margins, in the order in which they are drawn.
-        steps: For each step the pixels, with margins, and for each layer the neighbours of all of them.
+        cells: Number of pixels, including the margins.
+        order: All pixels, without margins, in drawing order.
+        steps: For each step, its pixels (with margins) and, for each layer, the neighbours of all of them.
     """
 
     cells: int
@@ -38,7 +38,7 @@ class Wavefront:
     @staticmethod
     @cache
     def of(sizes: tuple[int, ...], height: int, width: int, device: torch.device = CPU) -> "Wavefront":
-        """The order for layers of these `sizes`, the first of which does not see the pixel itself."""
+        """The order for layers of these `sizes`, where a pixel does not see itself in the first."""
         margin = max(sizes) // 2
         stride = width + 2 * margin
         row, column = (index.flatten() for index in torch.meshgrid(
@@ -67,7 +67,7 @@ class Wavefront:
         Args:
             layers: Weights [neighbours · inputs, maps] and bias of each causal layer.
             logits: Log-odds of ink, from rows of h and of the context.
-            h: What the decoder says of every pixel.
+            h: The decoder's output at every pixel.
             uniforms: u.
         """
         samples, _, maps = h.shape
@@ -92,7 +92,7 @@ def context(
     pixels: Int[Tensor, "pixels"],
     near: Sequence[Int[Tensor, "_"]],
 ) -> Float[Tensor, "samples pixels maps"]:
-    """c of `pixels`; what the layers above the first are to see of them is written into `seen`."""
+    """c of `pixels`; the inputs of the layers above the first are written into `seen`."""
     shape = (len(seen[0]), len(pixels), layers[0][0].shape[1])
     c: Tensor | None = None
     for (weight, bias), cells, neighbours in zip(layers, seen, near, strict=True):
@@ -106,7 +106,7 @@ def context(
 
 
 def distances(size: int, stride: int, *, itself: bool) -> Int[Tensor, "neighbours"]:
-    """How far in a flattened image a pixel's neighbours are from it, row by row."""
+    """Distances in a flattened image from a pixel to its neighbours, row by row."""
     half = size // 2
     above = [-row * stride + column for row in range(half, 0, -1) for column in range(-half, half + 1)]
     return torch.tensor([*above, *range(-half, 1 if itself else 0)])

@@ -13,7 +13,7 @@ __all__ = ["ItemFeatures", "Networks", "Output", "build_networks"]
 
 @runtime_checkable
 class Networks(Protocol):
-    """What the model asks of a family of networks, an `nn.Module`; every method takes and returns a batch.
+    """What the model needs of a family of networks, an `nn.Module`; every method takes and returns a batch.
 
     Attributes:
         latent: |z|.
@@ -26,22 +26,22 @@ class Networks(Protocol):
     item_shape: tuple[int, ...]
 
     def embedding(self, shape: tuple[int, ...]) -> nn.Module:
-        """A new network h from things of `shape` into the matching space."""
+        """A new network h from inputs of `shape` into the matching space."""
 
     def targets(self, x: Tensor) -> Tensor:
-        """What the encoder needs of x alone; once per target."""
+        """What the encoder needs of x alone; called once per target."""
 
     def item_half(self, m: Tensor) -> Tensor:
-        """What the encoder needs of m alone; once per unique item read."""
+        """What the encoder needs of m alone; called once per unique item read."""
 
     def items(self, m: Tensor) -> ItemFeatures:
-        """p(z|m) and what the decoder needs of m alone; once per unique item read."""
+        """p(z|m), and what the decoder needs of m alone; called once per unique item read."""
 
     def encode(self, target: Tensor, item: Tensor) -> Tensor:
-        """Statistics of q(z|m,x); once per unique pair of target and item."""
+        """Statistics of q(z|m,x); called once per unique pair of target and item."""
 
     def decode(self, z: Tensor, item: tuple[Tensor, ...], repeats: list[int] | None = None) -> Tensor:
-        """The output, of m and z; once per sample. Row i of `item` is for `repeats[i]` samples, or for one."""
+        """The output from z and m; called once per sample. Row i of `item` serves `repeats[i]` samples, or one."""
 
 
 def build_networks(config: ModelConfig, output: Output) -> Networks:

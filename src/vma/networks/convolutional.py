@@ -24,7 +24,7 @@ def scales(size: int) -> list[int]:
 
 
 class Pyramid(nn.Module):
-    """Layers two to six: 3×3 convolutions, stride 2 in every second one; the first is the caller's."""
+    """Layers two to six: 3×3 convolutions, every second one of stride 2; the caller applies the first."""
 
     def __init__(self, maps: int, style: str) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Pyramid(nn.Module):
         self.finishes = nn.ModuleList(Finish(maps, style) for _ in range(6))
 
     def forward(self, y: Maps) -> list[Maps]:
-        """The outputs of all six layers, for y the first convolution's."""
+        """The outputs of all six layers, where y is that of the first."""
         levels = [self.finishes[0](y)]
         for layer, finish in zip(self.layers, list(self.finishes)[1:], strict=True):
             levels.append(finish(layer(levels[-1]), levels[-1]))
@@ -40,12 +40,12 @@ class Pyramid(nn.Module):
 
 
 def activation(style: str) -> nn.Module:
-    """ReLU, or SiLU for `modern`: with normalised maps, ReLU units die early and z is never used."""
+    """ReLU, or SiLU for `modern`: on normalised maps ReLU units die early, and z is then never used."""
     return nn.SiLU() if style == "modern" else nn.ReLU()
 
 
 def head(config: ModelConfig, outputs: int, scale: float = 1.0) -> nn.Sequential:
-    """The pyramid's end: flatten, one hidden fully-connected layer, `outputs` units."""
+    """The end of the pyramid: flatten, one hidden fully-connected layer, `outputs` units."""
     hidden = config.hidden[0]
     last = linear(hidden, outputs, scale=scale)
     return nn.Sequential(nn.Flatten(), linear(flat_size(config), hidden), activation(config.style), last)
@@ -79,7 +79,7 @@ def upwards(maps: int, outputs: int, extras: list[tuple[int, int]], bias: bool =
 
 
 class Decoder(nn.Module):
-    """p(x|m,z): [z, v_m] → hidden → smallest scale, then six layers up on [h, f_m], f_m from m's pyramid."""
+    """p(x|m,z): [z, v_m] → hidden → smallest scale, then six layers up on [h, f_m], where f_m is m's pyramid."""
 
     def __init__(self, config: ModelConfig, output: Output) -> None:
         super().__init__()
@@ -98,14 +98,14 @@ class Decoder(nn.Module):
         fill_bias(self.layers_m[-1], output.bias)
 
     def item(self, context: Float[Tensor, "items latent"], levels: list[Maps]) -> tuple[Tensor, ...]:
-        """m's half of every layer, with its bias: the hidden one from v_m, then the six, smallest first."""
+        """m's half of every layer, with its bias: of the hidden one, from v_m, then of the six, smallest first."""
         sides = [as_rows(layer(level)) for layer, level in zip(self.layers_m, levels[::-1], strict=True)]
         return (self.hidden_m(context), *sides)
 
     def forward(
         self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...], repeats: list[int] | None = None
     ) -> Outputs:
-        """The output; `item` as from `item()`, one row per read, or one for each item with `repeats` reads."""
+        """The output; `item` comes from `item()`, one row per read, or per item for `repeats` reads each."""
         hidden = self.activation(add_half(self.hidden_z(z), item[0], repeats))
         h = self.activation(self.expand(hidden)).unflatten(1, self.smallest)
         h = h.contiguous(memory_format=torch.channels_last)
@@ -115,7 +115,7 @@ class Decoder(nn.Module):
         return add_half(self.largest_scale(h, item[-2], repeats), as_maps(item[-1]), repeats)
 
     def largest_scale(self, h: Maps, half: one_pass.Halves, repeats: list[int] | None) -> Outputs:
-        """h's half of the output: the last two layers."""
+        """h's half of the last two layers, and with it the output."""
         up, last, finish = self.layers_h[-2], self.layers_h[-1], self.finishes[-1]
         if repeats is not None and isinstance(last, ToOneMap) and finish.norm is None and applies(h):
             return one_pass.largest_scale(up, last, h, half, repeats)
@@ -123,10 +123,10 @@ class Decoder(nn.Module):
 
 
 class ConvolutionalNetworks(nn.Module):
-    """All that maps x, m and z; the pyramid of m is shared between p(z|m) and p(x|m,z).
+    """The networks for x, m and z; p(z|m) and p(x|m,z) share the pyramid of m.
 
-    A learned item is shaped like an image: the same pyramid then gives skips at every scale, and what has
-    been learned can be looked at.
+    A learned item is shaped like an image: so the same pyramid gives skips at every scale, and one can look at
+    what has been learned.
     """
 
     def __init__(self, config: ModelConfig, output: Output) -> None:
@@ -145,7 +145,7 @@ class ConvolutionalNetworks(nn.Module):
         self.decoder = Decoder(config, output)
 
     def embedding(self, shape: tuple[int, ...]) -> nn.Module:
-        """h: image → matching space; `shape` is always the image's."""
+        """h: image → matching space; `shape` is always the shape of an image."""
         return Embedding(self.config, self.config.matching)
 
     def targets(self, x: Float[Tensor, "batch *image"]) -> Rows:
@@ -168,5 +168,5 @@ class ConvolutionalNetworks(nn.Module):
     def decode(
         self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...], repeats: list[int] | None = None
     ) -> Outputs:
-        """The output's maps, of m and z."""
+        """The output's maps, from m and z."""
         return self.decoder(z, item, repeats)

@@ -1,4 +1,4 @@
-"""What networks have in common: the features of an item, the end of a decoder, how weights start."""
+"""What the families share: the features of an item, the end of a decoder, and how weights are initialised."""
 
 import math
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Output:
-    """What a decoder ends in.
+    """The form in which a decoder ends.
 
     Attributes:
-        maps: Numbers for every pixel.
-        bias: Where each of them starts.
+        maps: How many numbers it gives for every pixel.
+        bias: The value at which each of them starts.
     """
 
     maps: int
@@ -26,8 +26,8 @@ class Output:
 class ItemFeatures:
     """What p(z|m) and p(x|m,z) need of m alone, computed once per unique item.
 
-    A layer on a concatenation is the sum of two layers, W[h, f_m] = W_h h + W_m f_m, so what is kept here is
-    W_m f_m: a pair adds its own half to it.
+    A layer on a concatenation is the sum of two layers, W[h, f_m] = W_h h + W_m f_m. What is kept here is W_m f_m,
+    to which a pair adds its own half.
 
     Attributes:
         prior: Statistics of p(z|m).
@@ -41,9 +41,9 @@ class ItemFeatures:
 def add_half(
     y: Float[Tensor, "reads ..."], half: Float[Tensor, "items ..."], repeats: list[int] | None
 ) -> Float[Tensor, "reads ..."]:
-    """y_r + half_i(r), in y's place, with i(r) the item of read r: row by row, or row i for `repeats[i]` reads.
+    """y_r + half_i(r), in place, where i(r) is the item of read r: row by row, or row i for `repeats[i]` reads.
 
-    The latter needs no copies of an item's row, but has no gradient.
+    With `repeats`, an item's row is not copied, but there is no gradient.
     """
     if repeats is None:
         return y.add_(half)
@@ -52,17 +52,17 @@ def add_half(
 
 
 def he_(weight: Tensor, fan_in: float | int, scale: float = 1.0) -> None:
-    """w ~ N(0, 2 / fan_in) · scale, in place. `fan_in` counts all halves of a split layer."""
+    """w ~ N(0, 2 / fan_in) · scale, in place. `fan_in` counts the inputs of all halves of a split layer."""
     with torch.no_grad():
         weight.normal_(0.0, scale * math.sqrt(2.0 / fan_in))
 
 
 class Head(nn.Linear):
-    """The last layer of a Gaussian's statistics, which starts small: μ near 0 and σ near 1."""
+    """The last layer for a Gaussian's statistics; it starts small, with μ near 0 and σ near 1."""
 
 
 def linear(inputs: int, outputs: int, *, shared: int = 0, bias: bool = True, scale: float = 1.0) -> nn.Linear:
-    """A fully-connected layer; `shared` counts the inputs of its other half, if it is one of two."""
+    """A fully-connected layer; if it is one of two halves, `shared` counts the inputs of the other."""
     layer = (nn.Linear if scale == 1.0 else Head)(inputs, outputs, bias=bias)
     he_(layer.weight, inputs + shared, scale)
     if layer.bias is not None:
@@ -76,7 +76,7 @@ def log_odds(share: float) -> float:
 
 
 def fill_bias(layer: nn.Module, values: Sequence[float]) -> None:
-    """b = values, each for an equal share of the units of `layer`, one share after the other."""
+    """b = values, where each value fills an equal share of the units of `layer`, in order."""
     bias = layer.bias
     assert isinstance(bias, nn.Parameter)
     with torch.no_grad():

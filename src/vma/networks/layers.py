@@ -1,7 +1,7 @@
-"""3×3 convolutions and what follows them, on maps whose values at a pixel lie together (`channels_last`).
+"""3×3 convolutions and what follows them, on maps in the layout `channels_last`.
 
-In this layout a CPU convolves fastest. Where torch's own kernel is slow in it, the same sum is written as a product
-of matrices; docs/lab-notes has the times.
+In this layout, where a pixel's values lie together, a CPU convolves fastest. Where torch's own kernel is slow in
+it, the same sum is written as a matrix product; docs/lab-notes has the times.
 """
 
 from typing import Any
@@ -17,23 +17,23 @@ from vma.kernels.winograd import Same
 from vma.latents import full_precision
 from vma.networks.features import he_
 
-VECTORS = 16  # maps: TAPS, rounded up to whole vectors of a processor
+VECTORS = 16  # TAPS, rounded up to whole vectors of a processor
 
 
 class FromOneMap(nn.Conv2d):
-    """A convolution of an image: y = P w + b, with the nine pixels around each pixel in a row of P."""
+    """A convolution of an image: y = P w + b, where a row of P holds the nine pixels around a pixel."""
 
     def forward(self, image: Image) -> Maps:
         """Maps of the image's size."""
         patches = functional.unfold(image, 3, padding=1).mT
-        # Contiguous: the gradient of a transposed matrix is a product in the slow order.
+        # Contiguous, since the gradient of a transposed matrix would multiply in the slow order.
         kernel = self.weight.flatten(1).T.contiguous().expand(len(image), -1, -1)
         rows = torch.bmm(patches, kernel) if self.bias is None else torch.baddbmm(self.bias, patches, kernel)
         return as_maps(rows.unflatten(1, image.shape[2:]))
 
 
 class ToOneMap(nn.Conv2d):
-    """A convolution to one map: y = Σ_t shift_t(w_t · h), with all nine products w_t · h in one."""
+    """A convolution to one map: y = Σ_t shift_t(w_t · h), with all nine products w_t · h in a single one."""
 
     def forward(self, h: Maps) -> Image:
         """One map of h's size."""
@@ -43,7 +43,7 @@ class ToOneMap(nn.Conv2d):
 
 
 def folded(kernel: Float[Tensor, "taps maps"], h: Maps) -> Image:
-    """Σ_t shift_t(w_t · h) by a product of matrices and a fold."""
+    """Σ_t shift_t(w_t · h) by a matrix product and a fold."""
     batch, maps, height, width = h.shape
     products = kernel @ as_rows(h).reshape(-1, maps).T
     planes = products.view(TAPS, batch, height * width).transpose(0, 1)
@@ -51,7 +51,7 @@ def folded(kernel: Float[Tensor, "taps maps"], h: Maps) -> Image:
 
 
 def shifted(kernel: Float[Tensor, "taps maps"], h: Maps) -> Image:
-    """Σ_t shift_t(w_t · h) by a 1×1 convolution and nine sums in place: faster than `folded`; no gradient."""
+    """Σ_t shift_t(w_t · h) by a 1×1 convolution and nine sums in place: faster than `folded`, but no gradient."""
     batch, _, height, width = h.shape
     whole_vectors = functional.pad(kernel, (0, 0, 0, VECTORS - TAPS))
     products = functional.conv2d(h, whole_vectors[:, :, None, None])
@@ -63,10 +63,10 @@ def shifted(kernel: Float[Tensor, "taps maps"], h: Maps) -> Image:
 
 
 class Up(nn.ConvTranspose2d):
-    """A transposed convolution whose bias is added afterwards: with it inside, torch takes twice the time."""
+    """A transposed convolution that adds its bias afterwards; inside it, torch takes twice the time."""
 
     def forward(self, h: Maps, output_size: list[int] | None = None) -> Maps:
-        """Maps of twice the size, or one less."""
+        """Maps of twice the size, or of twice the size less one."""
         y = functional.conv_transpose2d(h, self.weight, None, 2, 1, self.output_padding)
         return y if self.bias is None else y.add_(self.bias.view(-1, 1, 1))
 
@@ -76,15 +76,15 @@ PerMap = Float[Tensor, "batch maps"]
 
 
 def over_groups(means: PerMap, groups: int) -> PerMap:
-    """The mean over the maps of each group, for each of its maps."""
+    """For each map, the mean over the maps of its group."""
     grouped = means.unflatten(1, (groups, -1))
     return grouped.mean(2, keepdim=True).expand_as(grouped).flatten(1)
 
 
 class Normalise(torch.autograd.Function):
-    """y = γ ŷ + β, ŷ = (x − μ) / σ, and ∂x = (γ∂y − mean(γ∂y) − ŷ mean(γ∂y ŷ)) / σ, means over a group.
+    """y = γ ŷ + β, ŷ = (x − μ) / σ, and ∂x = (γ∂y − mean(γ∂y) − ŷ mean(γ∂y ŷ)) / σ, with means over a group.
 
-    Both ways are multiply-adds with factors that are one number per image and map.
+    Both directions are multiply-adds, whose factors are one number per image and map.
     """
 
     @staticmethod
@@ -116,7 +116,7 @@ class Normalise(torch.autograd.Function):
 class Norm(nn.GroupNorm):
     """(y − μ) / σ · γ + β, with μ and σ over the pixels and maps of a group.
 
-    torch's own takes more than twice the time in this layout if a group has few maps.
+    torch's own takes more than twice the time in this layout if groups have few maps.
     """
 
     def forward(self, y: Maps) -> Maps:
@@ -127,14 +127,14 @@ class Norm(nn.GroupNorm):
 
 
 def start(layer: nn.Conv2d | nn.ConvTranspose2d) -> None:
-    """A bias of zero, and a kernel that lies in memory as its gradient will."""
+    """Start with a bias of zero, and a kernel laid out in memory as its gradient will be."""
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
     layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
 
 
 def kind(inputs: int, outputs: int, stride: int) -> type[nn.Conv2d]:
-    """The class of a convolution: torch's own, or one that is faster."""
+    """The class of a convolution: torch's own, or a faster one of ours."""
     if stride > 1:
         return nn.Conv2d
     if inputs == 1:
@@ -155,14 +155,14 @@ def convolution(
 def transposed(maps: int, extra: tuple[int, int], *, bias: bool = True) -> nn.ConvTranspose2d:
     """A 3×3 transposed convolution of stride 2 on one half of 2 × `maps` maps: n → 2n − 1 + extra."""
     layer = Up(maps, maps, 3, 2, padding=1, output_padding=extra, bias=bias)
-    # A stride of 2 spreads each input over 9/4 outputs' worth of the kernel.
+    # With stride 2, an output receives 9/4 of the kernel's nine products with a map, on average.
     he_(layer.weight, 2 * maps * TAPS / 4)
     start(layer)
     return layer
 
 
 def relu(y: Maps) -> Maps:
-    """max(y, 0), in y's place unless y is a view: autograd would then copy what it is a view of."""
+    """max(y, 0), in place unless y is a view, whose base autograd would then copy."""
     return torch.relu(y) if y._is_view() and torch.is_grad_enabled() else torch.relu_(y)
 
 
@@ -174,7 +174,7 @@ class Finish(nn.Module):
         self.norm = Norm(8, maps) if style == "modern" else None
 
     def forward(self, y: Maps, h: Maps | None = None) -> Maps:
-        """ReLU(y), or SiLU(norm(y) + h), where h is the layer's input if it has y's shape; y is not kept."""
+        """ReLU(y), or SiLU(norm(y) + h) if the layer's input h has y's shape (else without h); y is overwritten."""
         if self.norm is None:
             return relu(y)
         y = self.norm(y)

@@ -17,7 +17,7 @@ HEAD_SCALE = 0.1
 
 
 def perceptron(sizes: Sequence[int], scale: float = 1.0, shared: int = 0) -> nn.Sequential:
-    """Fully-connected layers with ReLU between them; the last is multiplied by `scale` at the start.
+    """Fully-connected layers with ReLU between them; the last starts multiplied by `scale`.
 
     `shared` counts further inputs of every layer, which the caller adds.
     """
@@ -30,7 +30,7 @@ def perceptron(sizes: Sequence[int], scale: float = 1.0, shared: int = 0) -> nn.
 class MLPItemDecoder(nn.Module):
     """p(x|m,z): z → 128 → 256 → x, where m is given to every layer, or to the first alone (`item_layers`).
 
-    The paper does not say where m enters; through the first layer alone a decoder cannot copy it (lab notes).
+    The paper does not say where m enters; if only the first layer sees it, a decoder cannot copy it (lab notes).
     """
 
     def __init__(self, config: ModelConfig, output: Output) -> None:
@@ -57,7 +57,7 @@ class MLPItemDecoder(nn.Module):
     def decode(
         self, z: Float[Tensor, "reads latent"], item: tuple[Tensor, ...], repeats: list[int] | None = None
     ) -> Outputs:
-        """The output's maps, of z and m's halves: one row per read, or one for each item with `repeats` reads."""
+        """The output's maps from z and m's halves: one row per read, or one per item for `repeats` reads each."""
         h = add_half(self.decoder_z(z), item[0], repeats)
         for layer, half in zip_longest(list(self.decoder)[::2], item[1:]):
             h = layer(torch.relu(h))
@@ -79,7 +79,7 @@ class MLPNetworks(MLPItemDecoder):
         for name in ("decoder_z", "decoder_m", "decoder", "decoder_skips"):
             self._modules[name] = self._modules.pop(
                 name
-            )  # last: a checkpoint knows parameters by their order
+            )  # last: a checkpoint identifies parameters by their order
 
     def embedding(self, shape: tuple[int, ...]) -> nn.Module:
         """h: flatten → 256 → 128 → |e|."""

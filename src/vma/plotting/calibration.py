@@ -9,18 +9,18 @@ from matplotlib.figure import Figure
 
 from vma.plotting.style import AMBER, GREY, INK, TEAL, dress, new_figure, png
 
-LARGEST = 300  # area of the dot of a bin that holds all trials
+LARGEST = 300  # area of the dot for a bin that holds all trials
 SMALLEST = 5
 
 
 @dataclass(frozen=True)
 class Dot:
-    """Forecasts of about the same probability.
+    """Forecasts of similar probability.
 
     Attributes:
         trials: How many there are.
         probability: Their mean probability.
-        right: The share of them that was right.
+        right: The share of them that were right.
         low: Lower end of its 95 % interval.
         high: Upper end.
     """
@@ -33,12 +33,12 @@ class Dot:
 
 
 def reliability_png(found: dict[str, Any], dots: Mapping[str, Sequence[Dot]], default: str) -> bytes:
-    """A panel for each rule: how often it was right, over how sure it was.
+    """A panel for each rule: how often it was right against how sure it was.
 
     Args:
         found: The saved answer.
         dots: The forecasts of each rule over all tasks, by probability.
-        default: The rule that is used unless another is asked for.
+        default: The rule that is used unless another is named.
     """
     figure = new_figure(max(5.4, 0.75 + 2.5 * len(dots)), 3.6)
     panels = figure.subplots(1, len(dots), sharey=True, squeeze=False)[0]
@@ -53,7 +53,7 @@ def reliability_png(found: dict[str, Any], dots: Mapping[str, Sequence[Dot]], de
 
 
 def draw_dots(axes: Axes, dots: Sequence[Dot], colour: str) -> None:
-    """All tasks of one rule together: a dot for each bin, as large as it is full, with its 95 % interval."""
+    """All tasks of one rule together: a dot for each bin, whose area shows its trials, with its 95 % interval."""
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     total = sum(dot.trials for dot in dots)
     for dot in dots:
@@ -84,7 +84,7 @@ def write_errors(axes: Axes, name: str, tasks: Sequence[dict[str, Any]]) -> None
 
 
 def sign(figure: Figure, found: dict[str, Any]) -> None:
-    """How to read it, and what was asked."""
+    """How to read the figure, and what was measured."""
     data = found["data"]
     text = (
         "On the dashed line, probabilities are true. A dot is a tenth of the range, as large as it is full, with "

@@ -1,4 +1,4 @@
-"""Pictures inside text: a PNG inside a page, small images inside JSON."""
+"""Pictures inside text: a PNG inside a page, and small images inside JSON."""
 
 import base64
 import zlib
@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 
 def data_uri(png: bytes) -> str:
-    """The picture as an address that holds it."""
+    """The picture as a data URI."""
     return "data:image/png;base64," + base64.b64encode(png).decode()
 
 

@@ -1,4 +1,4 @@
-"""What a model looked at for one image: the target, q(a|x) over the memory, and the items of the largest q(a|x)."""
+"""Where a model looked for one image: the target, q(a|x) over the memory, and the items with the largest q(a|x)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from vma.plotting.imagined import NamedItems
 from vma.plotting.style import GREY, INK, LINE, TEAL, dress_bars, new_figure, png
 from vma.plotting.wording import minus, percent, shorten
 
-LEAST, STRIP = 12, 40  # bars that have room at least, and items up to which all of them are shown above
+LEAST, STRIP = 12, 40  # the fewest bars there is room for, and the most items shown above their bars
 
 
 @dataclass(frozen=True)
 class Explained:
-    """Where the model looked for one image, and what it found.
+    """Where the model looked for one image, and what it found there.
 
     Attributes:
         target: The image.
@@ -29,8 +29,8 @@ class Explained:
         q: q(a|x) over all items.
         top: The items of the largest q(a|x), in order.
         log_p: log p(x|M), in nats.
-        kl_a: What x told about where to look, in nats.
-        kl_z: What x told about how it differs from the item, in nats.
+        kl_a: How much x told about where to look, in nats.
+        kl_z: How much x told about its difference from the item, in nats.
     """
 
     target: Float[np.ndarray, "*image"]
@@ -45,7 +45,7 @@ class Explained:
 
 
 def explained_png(memory: NamedItems, found: Explained) -> bytes:
-    """The target and what the model makes of it, q(a|x) over the memory, and the items that it looked at most."""
+    """The target and its reconstruction, q(a|x) over the memory, and the items with the largest q(a|x)."""
     figure = new_figure(9.6, 5.2)
     grid = figure.add_gridspec(
         3, 1, height_ratios=(1.5, 1.25, 1.35), left=0.045, right=0.985, top=0.94, bottom=0.02, hspace=0.5
@@ -75,7 +75,7 @@ def draw_target(axes: Axes, memory: NamedItems, found: Explained) -> None:
 
 
 def without_name(memory: NamedItems, label: str) -> str:
-    """What to call a class whose name no font here can write: by its first item."""
+    """A name for a class whose own name no font here can write: by its first item."""
     return f"the class of item {list(memory.names).index(label)}" if label in memory.names else ""
 
 
@@ -89,7 +89,7 @@ def numbers(found: Explained) -> list[tuple[str, float, str]]:
 
 
 def draw_posterior(figure: Figure, axes: Axes, memory: NamedItems, found: Explained) -> None:
-    """q(a|x) over all items: bars, those of the winning class in colour, and above them the items if they fit."""
+    """q(a|x) over all items as bars, those of the winning class in colour, with the items above if they fit."""
     q = found.q
     colours = [TEAL if name == found.label else "#a9a69d" for name in memory.names]
     axes.bar(np.arange(len(q)), q, width=0.8, color=colours)
@@ -110,7 +110,7 @@ def draw_posterior(figure: Figure, axes: Axes, memory: NamedItems, found: Explai
 
 
 def draw_strip(figure: Figure, axes: Axes, memory: NamedItems, colours: Sequence[str]) -> None:
-    """Every item above its bar, underlined in the colour of it."""
+    """Every item above its bar, underlined in its bar's colour."""
     box, low_high = axes.get_position(), axes.get_xlim()
     unit = box.width * figure.get_figwidth() / (low_high[1] - low_high[0])  # inches for each item
     side = min(0.62 * unit, 0.3)

@@ -1,4 +1,4 @@
-"""Fonts for names in any script: letters that no font here has are left out, and never drawn as boxes."""
+"""Fonts for names in any script; letters that no font here has are left out rather than drawn as boxes."""
 
 from functools import cache
 from typing import Any
@@ -16,7 +16,7 @@ BOXES = "Last Resort"  # a font of boxes
 def write_name(
     axes: Axes, x: float, y: float, name: str, *, otherwise: str = "", most: int = LONGEST, **style: Any
 ) -> None:
-    """Write a name that a user gave, in fonts that have its letters; `otherwise` where there are none."""
+    """Write a user's name in fonts that have its letters, or `otherwise` if there are none."""
     found = families(name)
     text = otherwise if found is None else shorten(name, most)
     axes.text(x, y, text, family=list(found or (USUAL,)), **style)
@@ -24,7 +24,7 @@ def write_name(
 
 @cache
 def families(text: str) -> tuple[str, ...] | None:
-    """The families that together have every letter of `text`; None where a letter is in no font of this machine."""
+    """The font families that together have every letter of `text`; None if some letter is in no font here."""
     chosen, missing = [USUAL], letters_of(text) - letters(*file_of(USUAL))
     while missing:
         best = best_family(frozenset(missing)) or installed_since(frozenset(missing))
@@ -46,18 +46,18 @@ def letters(path: str, index: int) -> frozenset[int]:
     face: dict[str, Any] = {"face_index": index} if index else {}
     try:
         return frozenset(FT2Font(path, **face).get_charmap())
-    except (OSError, RuntimeError):  # a file that has gone, or is none
+    except (OSError, RuntimeError):  # the file is gone, or not a font
         return frozenset()
 
 
 def file_of(family: str) -> tuple[str, int]:
-    """The file that matplotlib draws a family from, and which of the fonts in it."""
+    """The file that matplotlib uses for a family, and the number of the font in it."""
     path = fontManager.findfont(FontProperties(family=[family]), fallback_to_default=False)
     return str(path), getattr(path, "face_index", 0)
 
 
 def best_family(missing: frozenset[int]) -> str | None:
-    """The family with the most of the letters, one without serifs if there is one; None if no font has any."""
+    """The family with most of the letters, preferably without serifs; None if no font has any."""
     found = {entry.name: share for entry in fontManager.ttflist if (share := share_of(missing, entry))}
     order = sorted(found, key=lambda name: (-found[name], "Sans" not in name, len(name), name))
     return next((name for name in order if letters(*file_of(name)) & missing), None)
@@ -71,7 +71,7 @@ def share_of(missing: frozenset[int], entry: FontEntry) -> int:
 
 
 def installed_since(missing: frozenset[int]) -> str | None:
-    """The same of fonts that were installed since matplotlib made its list, to which those that help are added."""
+    """The same among fonts installed since matplotlib listed them; those that help are added to its list."""
     known = {entry.fname for entry in fontManager.ttflist}
     for path in findSystemFonts():
         if path not in known and letters(path, 0) & missing:
@@ -81,7 +81,7 @@ def installed_since(missing: frozenset[int]) -> str | None:
 
 @cache
 def file_with(text: str) -> tuple[str, int] | None:
-    """The file of one font that has every letter of `text`, and which of the fonts in it; None if there is none."""
+    """The file of one font that has every letter of `text`, and the font's number in it; None if there is none."""
     wanted = letters_of(text)
     names = [USUAL] if wanted <= letters(*file_of(USUAL)) else list(families(text) or ())
     return next((file for file in map(file_of, names) if wanted <= letters(*file)), None)

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from vma.plotting.style import BLUE, GREY, INK, LINE, TEAL, new_figure, png
 
-RUN_GREY, RUN_BLUE = "#8a8f98", "#2f6fb5"  # of a run in progress
+RUN_GREY, RUN_BLUE = "#8a8f98", "#2f6fb5"  # for a run in progress
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class OneShot:
 
     Attributes:
         templates: The one item in memory.
-        imagined: Samples from p(x|m), m being that item.
+        imagined: Samples from p(x|m), where m is that item.
         real: Other drawings of the class.
-        others: Samples of another model from the same items, and what to call it; None where there is none.
-        title: What to call the samples of the first.
+        others: The name of another model, and its samples from the same items; None if there is none.
+        title: The title of the first model's samples.
     """
 
     templates: Float[np.ndarray, "rows 1 *image"]
@@ -39,7 +39,7 @@ class SampleRows:
 
     Attributes:
         samples: The samples.
-        items: The memory item that each row was drawn from; None where they are from p(x|M), or of no raw memory.
+        items: The memory item of each row; None for samples from p(x|M), or without a raw memory.
     """
 
     samples: Float[np.ndarray, "rows samples *image"]
@@ -55,7 +55,7 @@ def one_shot_png(shown: OneShot) -> bytes:
 
 
 def samples_png(shown: SampleRows) -> bytes:
-    """A row for each memory item, with samples from it; or samples alone where there are no items."""
+    """A row for each memory item, with samples from it; only samples if there are no items."""
     if shown.items is None:
         return png(grid_figure([shown.samples], ["samples of p(x|M)"], [RUN_BLUE]))
     groups, titles = [shown.items, shown.samples], ["memory", "samples of p(x|m)"]
@@ -87,7 +87,7 @@ def place_group(axes: Axes, group: np.ndarray, left: float, colour: str) -> None
 
 
 def place_image(axes: Axes, image: np.ndarray, x: float, y: float, frame: str, width: float) -> None:
-    """An image of ink in the unit square at (x, y), with a frame; y runs down."""
+    """An image of ink in the unit square at (x, y), with a frame; y points down."""
     near, side = 0.04, 0.92
     extent = (x + near, x + near + side, y + near + side, y + near)
     axes.imshow(

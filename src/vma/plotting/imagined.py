@@ -15,7 +15,7 @@ from vma.plotting.wording import breadth, shorten
 
 CELL = 0.62  # inches
 COLUMNS = 8  # samples in a row
-GAP = 0.35  # cells between an item and what was imagined from it
+GAP = 0.35  # in cells, between an item and what was imagined from it
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class NamedItems:
 
     Attributes:
         images: The items, as ink.
-        names: The class of each; one without a label is a class of its own, called `(item i)`.
+        names: The class of each; an item without a label is its own class, called `(item i)`.
         labelled: Whether it has a label.
-        numbers: What number each has in memory, where these are only some of its items.
+        numbers: The number of each item in memory, if these are only some of its items.
     """
 
     images: Float[np.ndarray, "memory *image"]
@@ -35,13 +35,13 @@ class NamedItems:
     numbers: Sequence[int] | None = None
 
     def number(self, item: int) -> int:
-        """The number of one of these items in memory."""
+        """The number in memory of one of these items."""
         return item if self.numbers is None else self.numbers[item]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a picture: up to COLUMNS samples, and before the first of them the item they came from."""
+    """A line of a picture: up to COLUMNS samples, the first of them after the item that they came from."""
 
     item: int
     first: bool
@@ -84,7 +84,7 @@ def rows_of(items: Sequence[int], samples: Sequence[Float[np.ndarray, "*image"]]
 
 
 def best_blocks(rows: int, width: float) -> int:
-    """The number of blocks side by side that gives a picture nearest to 3:2."""
+    """The number of blocks side by side whose picture is nearest to 3:2."""
 
     def distance(blocks: int) -> float:
         return abs(math.log(blocks * width / (math.ceil(rows / blocks) + 0.6) / 1.5))
@@ -93,19 +93,19 @@ def best_blocks(rows: int, width: float) -> int:
 
 
 def text_width(names: Sequence[str], numbers: Sequence[int]) -> float:
-    """Cells that the longest name needs, as it is drawn, with the number of its item below it."""
+    """The width, in cells, of the longest name as it is drawn, with the number of its item below."""
     breadths = [breadth(shorten(name)) for name in names if families(name)]
     return 0.3 + 0.095 * max([len(f"item {max(numbers)}"), *breadths])
 
 
 def write_heading(axes: Axes, left: float) -> None:
-    """What the columns of a block are."""
+    """Write the titles of a block's columns."""
     axes.text(left + 0.06, -0.14, "memory", color=TEAL, fontsize=8, weight="bold")
     axes.text(left + 1.06 + GAP, -0.14, "imagined", color=INK, fontsize=8, weight="bold")
 
 
 def place_row(axes: Axes, memory: NamedItems, row: Row, card: float, top: float) -> None:
-    """One line: the item at (card, top), its name to the left of it, the samples to the right."""
+    """One line: the item at (card, top), its name to its left, and the samples to its right."""
     if row.first:
         write_name(axes, card - 0.12, top + 0.44, memory.names[row.item], ha="right", va="center", fontsize=7.5,
                    color=INK)  # fmt: skip

@@ -42,7 +42,7 @@ def draw_divergences(axes: Axes, history: Sequence[Metrics]) -> None:
 
 
 def draw_curve(axes: Axes, history: Sequence[Metrics], key: str, colour: str, label: str) -> None:
-    """One metric: thin as it was, bold as a running mean; a few values are drawn as dots."""
+    """One metric: a thin line for its values, a bold one for a running mean; a few values also as dots."""
     values = [(row["update"], row.get(key)) for row in history]
     rows = [(update, value) for update, value in values if value is not None and math.isfinite(value)]
     if not rows:

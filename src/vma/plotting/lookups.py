@@ -1,4 +1,4 @@
-"""Where a model looks in memory: q(a|x) over all items for a few targets, and the items of the largest q(a|x)."""
+"""Where a model looks in memory: q(a|x) over all items for a few targets, and the items with the largest q(a|x)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from vma.plotting.grids import place_image
 from vma.plotting.style import BLANK, GREY, INK, TINT, colour_of, dress_bars, new_figure, png
 from vma.plotting.wording import minus, percent
 
-TOP = 5  # items shown of the largest q(a|x)
+TOP = 5  # number of items shown, those with the largest q(a|x)
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Lookup:
     """Where the model looks for one target.
 
     Attributes:
-        title: By which rule the target was chosen.
+        title: The rule by which the target was chosen.
         target: The image x.
         label: Its class.
         q: q(a|x); 0 at items that were taken out.
@@ -45,7 +45,7 @@ class Lookups:
 
 
 def lookups_png(shown: Lookups) -> bytes:
-    """The memory as a strip on top, and below it a line for each target, its bars under the items."""
+    """The memory as a strip at the top, and below it a line for each target, with bars under the items."""
     found, figure = shown.found, new_figure(9.6, 0.6 + 1.5 * len(shown.found))
     grid = figure.add_gridspec(
         1 + len(found), 5, width_ratios=(0.95, 0.42, 5.6, 0.12, 3.1), height_ratios=(0.16, *[1] * len(found)),
@@ -82,7 +82,7 @@ def draw_target(axes: Axes, found: Lookup) -> None:
 
 
 def draw_bars(axes: Axes, found: Lookup, labels: np.ndarray, ceiling: float) -> None:
-    """q(a|x) over all addresses, in the colours of the classes, behind them the target's own class."""
+    """q(a|x) over all addresses, in the colours of the classes, with the target's own class shaded."""
     own, addresses = labels == found.label, np.arange(len(labels))
     axes.bar(addresses[own], ceiling, width=1, color=TINT if found.kept[own].all() else BLANK, zorder=0)
     if not found.kept[own].any():

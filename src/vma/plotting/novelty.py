@@ -1,4 +1,4 @@
-"""The figure of `novelty`: how far apart known and new targets are, all curves, and whether a promise is kept."""
+"""The figure of `novelty`: how well new targets are told from known ones, and whether the promised alarms hold."""
 
 from typing import Any
 
@@ -19,11 +19,11 @@ COLOURS = {
 
 
 def novelty_png(found: dict[str, Any], measures: dict[str, str]) -> bytes:
-    """Three panels: how far apart known and new are, what is found at each share of false alarms, the promise.
+    """Three panels: how far apart known and new targets are, the shares found, and the promise on false alarms.
 
     Args:
         found: The saved answer.
-        measures: What each measure of the answer is called, the first one drawn in front.
+        measures: The name of each measure of the answer; the first is drawn in front.
     """
     figure, results = new_figure(9.6, 3.6), found["results"]
     left, middle, right = figure.subplots(1, 3, gridspec_kw={"width_ratios": (1.25, 1, 1)})
@@ -50,7 +50,7 @@ def draw_apart(axes: Axes, results: dict[str, Any], level: float) -> None:
 
 
 def write_shares(axes: Axes, results: dict[str, Any]) -> None:
-    """Beside the threshold, which shares of the known and of the new targets lie beyond it."""
+    """Write beside the threshold the shares of known and of new targets that lie beyond it."""
     said = [("→ called novel, of images", INK)]
     for words, key, colour in (
         ("of classes in memory", "false_alarms", TEAL),
@@ -81,7 +81,7 @@ def draw_curves(axes: Axes, results: dict[str, Any], measures: dict[str, str]) -
 
 
 def draw_promise(axes: Axes, results: dict[str, Any], level: float) -> None:
-    """Real false alarms over promised ones, with 95 % intervals: on the diagonal, the promise is kept."""
+    """Real false alarms against promised ones, with 95 % intervals; on the diagonal, the promise is kept."""
     promised = results["promised"]
     levels, value, low, high = (
         np.array([each[key] for each in promised]) for key in ("level", "value", "low", "high")
@@ -106,7 +106,7 @@ def in_percent(axes: Axes, top: float, step: float) -> None:
 
 
 def label(axes: Axes, text: str) -> None:
-    """What runs along the horizontal axis."""
+    """The label of the horizontal axis."""
     axes.set_xlabel(text, fontsize=8, color=GREY)
 
 

@@ -5,7 +5,7 @@ import io
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure as Figure  # whoever has a figure drawn names its type from here
+from matplotlib.figure import Figure as Figure  # callers that name this type import it from here
 from PIL import Image
 
 PAPER, INK, GREY, LINE, TINT, BLANK = "#ffffff", "#1c1c24", "#77746c", "#dedbd3", "#e4efed", "#f1efe9"
@@ -20,7 +20,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as PNG of 255 colours, a third of the size; the same bytes for the same figure."""
+    """The figure as PNG with 255 colours, which takes a third of the size; equal figures give equal bytes."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
@@ -43,7 +43,7 @@ def dress(axes: Axes, title: str) -> None:
 
 
 def dress_bars(axes: Axes) -> None:
-    """A line to stand on, and percents at the left."""
+    """A base line, and percentages on the left."""
     axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     axes.tick_params(axis="y", labelsize=7, colors=GREY, length=0, pad=2)
     axes.locator_params(axis="y", nbins=3)

@@ -24,16 +24,16 @@ def length(updates: int, asleep: int = 0) -> str:
 
 
 def minus(text: str) -> str:
-    """The text with the sign for minus instead of a hyphen; for numbers, not for words."""
+    """The text with minus signs instead of hyphens; for numbers, not for words."""
     return text.replace("-", "−")
 
 
 def shorten(name: str, most: int = LONGEST) -> str:
-    """A name that fits, its middle left out; drawn as it is, with no markup read into it."""
+    """A name that fits, shortened in the middle, in which no markup is interpreted."""
     plain = name.replace("$", r"\$")
     return plain if len(plain) <= most else f"{plain[: most // 2]}…{plain[-(most // 2 - 1) :]}"
 
 
 def breadth(text: str) -> float:
-    """How wide a text is, in letters of Latin; Chinese, Japanese and Korean ones are nearly twice as wide."""
+    """The width of a text in Latin letters; Chinese, Japanese and Korean letters are nearly twice as wide."""
     return sum(0.0 if combining(c) else 1.8 if east_asian_width(c) in "WF" else 1.0 for c in text)

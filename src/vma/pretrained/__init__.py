@@ -49,22 +49,22 @@ class Measured:
 
 @dataclass(frozen=True)
 class Card:
-    """What there is to know about a model before it is used.
+    """All that one should know about a model before using it.
 
     Attributes:
         name: What `vma.load` calls it.
         summary: One line.
-        data: What it was trained on; the classes that it was measured on are not among them.
-        licence: Of that data, and of the weights.
+        data: What it was trained on, which excludes the classes that it was measured on.
+        licence: The licence of that data, and of the weights.
         preset: The preset that it was trained with.
         overrides: Where its settings differ from the preset's.
         updates: Updates awake.
         sleep_updates: Updates asleep.
-        hours: Of one core, for both.
-        seed: Of its training.
+        hours: Hours of one core that both took.
+        seed: The seed of its training.
         good_for: What it does well.
         bad_for: What it does badly, or not at all.
-        sha256: Of the file with its weights.
+        sha256: Checksum of the file with its weights.
         numbers: How well it does.
     """
 
@@ -85,7 +85,7 @@ class Card:
 
     @property
     def command(self) -> str:
-        """What to type to train it again."""
+        """The command that trains it again."""
         words = [f"--{name.replace('_', '-')} {value}" for name, value in self.overrides.items()]
         return " ".join(["vma train", self.preset, *words])
 

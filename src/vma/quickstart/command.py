@@ -20,8 +20,8 @@ from vma.runs.presets import PRESETS
 from vma.runs.settings import SleepSettings, TrainSettings
 from vma.training.loop import train_run
 
-VMA_SHARE = 0.72  # of the minutes; the VAE then does as many updates, in less time
-LEAST_UPDATES = 400  # that are made however long they take: after fewer there is nothing to see
+VMA_SHARE = 0.72  # of the minutes; the VAE then makes as many updates, which take less time
+LEAST_UPDATES = 400  # made however long they take: with fewer there is nothing to see
 
 
 def quickstart(minutes: float = 2.0, folder: Path | None = None, seed: int = 0) -> None:
@@ -35,7 +35,7 @@ def quickstart(minutes: float = 2.0, folder: Path | None = None, seed: int = 0) 
     """
     import_module(
         "vma.quickstart.page"
-    )  # now: what the report needs is missed before two minutes of training
+    )  # now, so that missing packages are noticed before two minutes of training
     if not minutes > 0:
         raise InputError(f"The quickstart needs some minutes to train, not {minutes:g}: give it 2.")
     folder = folder or default_root() / f"quickstart-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -59,14 +59,14 @@ def quickstart(minutes: float = 2.0, folder: Path | None = None, seed: int = 0) 
 
 
 def command_of(minutes: float, seed: int) -> str:
-    """What to type to get the same again."""
+    """The command that gives the same again."""
     given = {"--minutes": (minutes, 2.0), "--seed": (seed, 0)}
     words = [f"{name} {value:g}" for name, (value, usual) in given.items() if value != usual]
     return " ".join(["vma quickstart", *words])
 
 
 def small_settings(seed: int) -> TrainSettings:
-    """A model that learns something in two minutes on two cores: by the recipe that is best at that (lab notes)."""
+    """A model that learns something in two minutes on two cores, by the best recipe for that (lab notes)."""
     preset = PRESETS["glyphs-fewshot-fast"]
     return replace(
         preset,

@@ -1,4 +1,4 @@
-"""How busy the machine is, how many threads do not fight for it, and signs of life while it works."""
+"""How busy the machine is, how many threads it has room for, and signs of progress while it works."""
 
 import os
 import sys
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 import torch
 
-PATIENCE = 10.0  # seconds without a line, where lines are not written over
+PATIENCE = 10.0  # seconds between two lines, where lines cannot be overwritten
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What is free of a machine.
+    """The part of a machine that is free.
 
     Attributes:
         cores: Cores that this process may use.
-        load: Threads that wanted to run in the last minute, on average, without this process's own.
-        threads: Threads for it, no more than free cores: with more, those that run wait for those that do not.
+        load: Threads that wanted to run in the last minute, on average, without those of this process.
+        threads: Threads for this process, at most as many as free cores; more would wait for one another.
     """
 
     cores: int
@@ -30,17 +30,17 @@ class Machine:
         """The machine as it is.
 
         Args:
-            own: Threads of this process that were at work for the last minute.
+            own: Threads of this process that were running during the last minute.
         """
         cores, load = available_cores(), max(0.0, load_average() - own)
         return cls(cores, load, max(1, min(round(cores - load), cores)))
 
     def again(self) -> "Machine":
-        """The machine as it has become, after this process was at work with `threads`."""
+        """The machine as it is now, after this process has run `threads` threads."""
         return Machine.now(own=self.threads)
 
     def calm(self) -> None:
-        """Let torch work with so many threads."""
+        """Limit torch to that many threads."""
         torch.set_num_threads(self.threads)
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ def available_cores() -> int:
 
 
 def load_average() -> float:
-    """The load of the last minute; 0 where the system does not tell."""
+    """The load of the last minute; 0 if the system does not report it."""
     try:
         return os.getloadavg()[0]
     except (AttributeError, OSError):
@@ -66,7 +66,7 @@ def load_average() -> float:
 
 
 def told(what: str) -> Callable[[int, int], None]:
-    """A function that says how many parts of a piece of work are done: in place, or a line every few seconds."""
+    """A function that shows how many parts of some work are done: in place, or as a line every few seconds."""
     last = time.monotonic()
 
     def show(done: int, parts: int) -> None:

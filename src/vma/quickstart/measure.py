@@ -1,4 +1,4 @@
-"""What the report says of both models, as `vma.evaluation` measures it on classes that neither has seen."""
+"""What the report says about both models, measured by `vma.evaluation` on classes that neither has seen."""
 
 import math
 from collections.abc import Callable
@@ -20,10 +20,10 @@ class Training:
     Attributes:
         updates: Updates of the model with memory.
         vae_updates: Updates of the VAE.
-        seconds: Time taken by both.
-        classes: Number of classes trained on; none of them is measured on.
-        threads: Threads it was trained with.
-        load: Load of the machine by others when it began.
+        seconds: Time that both took together.
+        classes: Number of training classes; the models are measured on others.
+        threads: Threads used for training.
+        load: Load of the machine by other processes at the beginning.
         cores: Cores of the machine.
     """
 
@@ -38,25 +38,25 @@ class Training:
 
 @dataclass(frozen=True)
 class Findings:
-    """All numbers of a report, in nats per image where not said otherwise.
+    """All numbers of a report, in nats per image unless another unit is named.
 
     Attributes:
         nll_vma: −L of the K-sample bound (eq. 7): an upper bound of −log p(x|M).
-        nll_vae: The same of the VAE, on the same targets.
+        nll_vae: The same for the VAE, on the same targets.
         gain: nll_vae − nll_vma, target by target; positive where the memory helps.
         kl_a: KL(q(a|x) ‖ p(a)).
         kl_z: E_q(a|x)[KL(q(z|m_a,x) ‖ p(z|m_a))].
         reconstruction: E_q[log p(x|m_a,z)].
-        log_memory: log |M|, what it takes to name one item under a flat p(a).
-        log_classes: log C, what it takes to name one class under a flat p(a).
-        accuracy: Share of targets recognised among `ways` classes of which the memory holds one item each.
+        log_memory: log |M|, the cost of naming one item under a flat p(a).
+        log_classes: log C, the cost of naming one class under a flat p(a).
+        accuracy: Share of targets recognised among `ways` classes, with one item of each in memory.
         ways: Number of classes to choose from; chance is 1 / ways.
         samples: K.
         episodes: Number of episodes.
         targets: Number of targets in all of them.
         memory: |M| of an episode.
         classes: C, the classes of an episode.
-        unseen_classes: Number of classes they are drawn from.
+        unseen_classes: Number of classes that they are drawn from.
         pixels: Pixels of an image.
         weights_vma: Number of weights.
         weights_vae: Number of weights.
@@ -92,7 +92,7 @@ class Findings:
 
 
 def silent(what: str) -> Show | None:
-    """Says nothing."""
+    """Show nothing."""
     return None
 
 
@@ -107,17 +107,17 @@ def measure(
     seed: int = 0,
     show: Callable[[str], Show | None] = silent,
 ) -> Findings:
-    """All numbers of the report, of a model with memory and of a VAE, on the same episodes of unseen classes.
+    """All numbers of the report, for a model with memory and a VAE, on the same episodes of unseen classes.
 
     Args:
         with_memory: The model with memory.
-        vae: The VAE it is compared with.
-        training: How both were trained; it is passed on to the report.
+        vae: The VAE that it is compared with.
+        training: How both were trained, to be passed on to the report.
         episodes: Episodes of 8 classes × 4 targets × 4 items, disjoint.
         samples: K, the same for both models.
         trials: Number of 5-way 1-shot tasks.
         seed: Decides episodes and samples.
-        show: Makes, for a piece of work, what says how many of its parts are done.
+        show: Returns, for a piece of work, a function that shows how many of its parts are done.
     """
     options = NllOptions(
         episodes=episodes, classes=CLASSES, targets=TARGETS, shots=SHOTS, samples=samples, seed=seed

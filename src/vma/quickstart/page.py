@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else, and as a few lines for a terminal."""
+"""The report as one self-contained HTML file, and as a few lines for a terminal."""
 
 import math
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from vma.quickstart.pictures import Pictures
 
 CLEAR = 2.0  # standard errors that make a difference clear
 ENOUGH = 1000  # updates of a training that is not called too short
-UNUSED = 0.5  # nats below which a latent variable is called hardly used
+UNUSED = 0.5  # nats below which a latent variable counts as hardly used
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """What the numbers mean, in words chosen by the numbers."""
+    """What the numbers mean, in words that depend on the numbers."""
 
     likelihood: str
     accuracy: str
@@ -33,13 +33,13 @@ class Sentences:
 def write_report(
     path: Path, findings: Findings, pictures: Pictures, *, command: str = "vma quickstart"
 ) -> None:
-    """Write the page to `path`, whole or not at all.
+    """Write the page to `path`, completely or not at all.
 
     Args:
         path: Where to write it.
         findings: All numbers.
         pictures: All pictures.
-        command: What to type to get the same report again.
+        command: The command that gives the same report again.
     """
     write_atomically(path, render(findings, pictures, command).encode())
 
@@ -65,7 +65,7 @@ def render(findings: Findings, pictures: Pictures, command: str) -> str:
 
 
 def bars(findings: Findings) -> dict[str, float]:
-    """Lengths of the page's bars in percent, from 0 to the largest that is compared."""
+    """Lengths of the page's bars in percent, relative to the largest value that is compared."""
     ours, theirs = findings.nll_vma.value, findings.nll_vae.value
     scale = max(ours, theirs)
     address = max(findings.log_memory, findings.kl_a.value)
@@ -81,12 +81,12 @@ def bars(findings: Findings) -> dict[str, float]:
 
 
 def finite(value: float) -> float:
-    """`value`, or 0 where it is not a number."""
+    """`value`, or 0 if it is not finite."""
     return value if math.isfinite(value) else 0.0
 
 
 def sentences(findings: Findings) -> Sentences:
-    """One sentence for each headline number, true whatever the number."""
+    """One sentence for each headline number, true whatever the number is."""
     return Sentences(
         compare_likelihood(findings.gain, findings.kl_a.value),
         compare_accuracy(findings),
@@ -97,7 +97,7 @@ def sentences(findings: Findings) -> Sentences:
 
 
 def compare_likelihood(gain: Mean, kl_a: float) -> str:
-    """Which of the two models explains unseen images better, or that it is not clear, and whether by its memory."""
+    """Which of the two models explains unseen images better, if that is clear, and whether due to its memory."""
     if not (math.isfinite(gain.value) and math.isfinite(gain.error)):
         return "The two could not be compared: a likelihood is not a finite number."
     size = f"{abs(gain.value):.1f} ± {gain.error:.1f} nats"
@@ -147,7 +147,7 @@ def explain_variation(kl: Mean) -> str:
 
 
 def warn_of(training: Training) -> str:
-    """What to know before all else where training was too short to judge by; else nothing."""
+    """A warning that stands first if training was too short to judge by; else empty."""
     if training.updates >= ENOUGH:
         return ""
     busy = training.cores and training.load > training.cores / 2

@@ -1,4 +1,4 @@
-"""What the report's pictures show, as `vma.evaluation` finds it on unseen classes; `vma.plotting` draws it."""
+"""What the report's pictures show, computed by `vma.evaluation` on unseen classes; `vma.plotting` draws it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ Metrics = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Pictures:
-    """PNG files by what they show; `curves` is None where there is no history."""
+    """PNG files by what they show; `curves` is None if there is no history."""
 
     samples: bytes
     addressing: bytes
@@ -50,9 +50,9 @@ def draw_pictures(
     Args:
         trained: The model with memory, and images of unseen classes.
         history: Metrics of each update, with the keys update, nll, kl_a, kl_z and perhaps valid_nll.
-        vae_history: The same of the VAE; only nll is drawn.
+        vae_history: The same for the VAE; only nll is drawn.
         seed: Decides which classes, images and samples are shown.
-        shipped: A model whose samples from the same items stand beside those of the trained one.
+        shipped: A model whose samples from the same items are shown beside those of the trained one.
     """
     return Pictures(
         one_shot_png(beside(trained, shipped, seed)),
@@ -67,7 +67,7 @@ def from_the_box() -> VMA:
 
 
 def beside(trained: TrainedRun, shipped: VMA | None, seed: int) -> OneShot:
-    """What the trained model imagines from single items and, where there is a shipped one, what that does."""
+    """Samples of the trained model from single items and, if given, of the shipped model from the same items."""
     if shipped is None:
         return one_shot(trained, SamplesOptions(rows=8, samples=8, real=3, seed=seed))
     options = SamplesOptions(rows=8, samples=5, real=3, seed=seed)
@@ -76,7 +76,7 @@ def beside(trained: TrainedRun, shipped: VMA | None, seed: int) -> OneShot:
 
 
 def one_shot(trained: TrainedRun, options: SamplesOptions) -> OneShot:
-    """One item of each of some classes alone in memory, samples from p(x|m), and other drawings of the class."""
+    """One item of each of some classes, alone in memory, with samples from p(x|m) and other drawings."""
     found = plain(samples(trained, options).results())
     return OneShot(unpack(found["items"]), unpack(found["shown"]), unpack(found["real"]))
 

@@ -1,1 +1,1 @@
-"""Every figure, table and statement of the paper again, each by one name."""
+"""Every figure, table and statement of the paper, made again by its name."""

@@ -1,4 +1,4 @@
-"""Control experiments that the text mentions: a flat prior, other similarities, 32 classes an update."""
+"""Control experiments that the text mentions: a flat prior, other similarities, 32 classes in an update."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -56,7 +56,7 @@ def findings_for(answers: Answers, claims: dict[str, str]) -> list[Finding]:
 def control(
     name: str, title: str, paper: str, caption: str, variants: dict[str, Needed], claims: dict[str, str]
 ) -> Experiment:
-    """An experiment that sets variants beside the paper's model.
+    """An experiment that compares variants with the paper's model.
 
     Args:
         name: What `vma reproduce` calls it.
@@ -64,7 +64,7 @@ def control(
         paper: What the paper reports.
         caption: What its figure shows.
         variants: The runs; the first is the paper's model.
-        claims: What the paper says of each of the others.
+        claims: What the paper says about each of the other runs.
     """
     keys = tuple(variants)
     return Experiment(

@@ -1,4 +1,4 @@
-"""The paper's last number: from which |M| on an update with addresses is faster than one with soft attention."""
+"""The paper's last number: the |M| from which an update with addresses is faster than one with soft attention."""
 
 import platform
 from dataclasses import asdict, dataclass, replace
@@ -40,11 +40,11 @@ class TimingPoint:
 
     Attributes:
         memory: |M|.
-        seconds: Of an update, by model.
-        flops: Of an update, by model, in answers of earlier versions; so are those that follow.
+        seconds: Seconds of one update, by model.
+        flops: Operations of one update, by model; like the following, only in answers of earlier versions.
         reads: All reads of VMA's update.
-        unique_pairs: Pairs of target and item among them that differ.
-        unique_items: Items among them that differ.
+        unique_pairs: Different pairs of target and item among these reads.
+        unique_items: Different items among these reads.
     """
 
     memory: int
@@ -57,14 +57,14 @@ class TimingPoint:
 
 @dataclass(frozen=True)
 class TimingResults:
-    """All sizes, and from which |M| on VMA is faster than each rival; None if it is not at the largest."""
+    """All sizes, and the |M| from which VMA is faster than each rival; None if it is not at the largest |M|."""
 
     points: list[TimingPoint]
     crossing: dict[str, float | None]
 
 
 def timing(options: TimingOptions) -> Evaluation[TimingPoint, TimingResults]:
-    """The evaluation that `options` ask for, a part for each |M|; one thread goes by its own CPU time."""
+    """The evaluation that `options` ask for, one part per |M|; with one thread, CPU time is measured."""
     preset, threads = PRESETS["omniglot-fewshot-4"], torch.get_num_threads()
     settings = replace(preset, model=replace(preset.model, maps=options.maps))
     clock: Clock = "cpu" if threads == 1 else "wall"
@@ -78,20 +78,20 @@ def timing(options: TimingOptions) -> Evaluation[TimingPoint, TimingResults]:
 
 
 def summary(points: list[TimingPoint]) -> TimingResults:
-    """The times at every |M|, and from where on VMA is the faster."""
+    """The times at every |M|, and the |M| from which VMA is faster."""
     seconds = {point.memory: point.seconds for point in points}
     return TimingResults(points, {name: crossing_of(seconds, name) for name in RIVALS})
 
 
 def plan(scale: Scale) -> dict[str, PlannedEvaluation]:
-    """The paper's sizes; fewer maps under a budget."""
+    """The paper's sizes, with fewer maps under a budget."""
     usual = TimingOptions(maps=32 if scale.budget else 64)
     options = scale.choose(usual, TimingOptions(sizes=(4, 8), targets=2, maps=8, repeats=1))
     return {"timing": PlannedEvaluation((), lambda open_runs: timing(options))}
 
 
 def findings(answers: Answers) -> list[Finding]:
-    """From which |M| on VMA is faster, and how much at the largest."""
+    """The |M| from which VMA is faster, and by how much at the largest |M|."""
     answer = answers["timing"]
     last = answer.results.points[-1]
     found = []
@@ -106,7 +106,7 @@ def findings(answers: Answers) -> list[Finding]:
 
 
 def in_words(answer: Answer[TimingResults], rival: str) -> str:
-    """The crossing, or that there is none."""
+    """The crossing in words, or that there is none."""
     found, sizes = answer.results.crossing[rival], answer.about["sizes"]
     if found is None:
         return f"not up to {sizes[-1]}"

@@ -22,7 +22,7 @@ VALIDATE_EVERY = 50
 def with_estimator(name: str) -> Callable[[TrainSettings], TrainSettings]:
     """A small model at a constant rate, so that curves can be compared wherever they are cut.
 
-    It does not sleep: asleep, q(a|x) would learn from dreams what each estimator is to teach it.
+    It does not sleep: asleep, q(a|x) would learn from dreams what each estimator should teach it.
     """
 
     def change(settings: TrainSettings) -> TrainSettings:
@@ -42,7 +42,7 @@ def with_estimator(name: str) -> Callable[[TrainSettings], TrainSettings]:
 
 
 def plan(scale: Scale) -> dict[str, PlannedEvaluation]:
-    """The curve of each, and all of them on the same test targets."""
+    """The curve of each estimator, and all models on the same test targets."""
     options = NllOptions(
         episodes=scale.count(16), classes=scale.choose(8, 2), targets=scale.choose(4, 2),
         shots=scale.choose(4, 1), samples=scale.samples(),
@@ -52,7 +52,7 @@ def plan(scale: Scale) -> dict[str, PlannedEvaluation]:
 
 
 def findings(answers: Answers) -> list[Finding]:
-    """NLL on held-out classes as far as the slowest got, in updates and in time; NLL on test classes at the end."""
+    """NLL on held-out classes at the slowest one's last update and minute; NLL on test classes at the end."""
     curves = {name: answers[f"curve {name}"] for name in ESTIMATORS}
     updates = min(validated(answer)[-1].update for answer in curves.values())
     seconds = min(validated(answer)[-1].seconds for answer in curves.values())
@@ -72,7 +72,7 @@ def findings(answers: Answers) -> list[Finding]:
 
 
 def validated(answer: Answer[CurveResults]) -> list[CurvePoint]:
-    """The points of a curve at which held-out classes were looked at."""
+    """The points of a curve that include a validation on held-out classes."""
     points = [point for point in answer.results.rows if point.valid_nll is not None]
     if not points:
         raise InputError(f"A run did not get to its first {VALIDATE_EVERY} updates: give a larger --budget.")

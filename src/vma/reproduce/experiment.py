@@ -1,4 +1,4 @@
-"""What an experiment is: the runs it needs, what is evaluated, and the findings and the figure that come of it."""
+"""The definition of an experiment: the runs that it needs, its evaluations, and its findings and figure."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from vma.runs.settings import TrainSettings
 
 Choice = TypeVar("Choice")
 
-EVERYTHING = 240.0  # minutes of budget from which the paper's K and number of targets are used
+EVERYTHING = 240.0  # minutes of budget from which K and the number of targets are the paper's
 LEAST_SHARE = 1 / 16
 LADDER = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 TINY_SAMPLES = 2
@@ -27,13 +27,13 @@ TINY_SAMPLES = 2
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is done: what the paper does, what fits a budget, or next to nothing, for a test.
+    """How much is done: as much as in the paper, as fits a budget, or next to nothing, for a test.
 
     Attributes:
         budget: Minutes; 0 for no limit.
-        tiny: Invented glyphs, a few updates, a few samples: to see that it works, and never a result.
+        tiny: Invented glyphs, a few updates, a few samples: to see that everything works, never a result.
         fixed: K, whatever the budget; 0 to let the budget decide.
-        updates: Updates of every run, its sleep among them, instead of minutes; 0 to let the budget decide.
+        updates: Updates of every run, including its sleep, instead of minutes; 0 to let the budget decide.
     """
 
     budget: Minutes = 0.0
@@ -50,15 +50,15 @@ class Scale:
         return max(LEAST_SHARE, min(1.0, self.budget / EVERYTHING)) if self.budget else 1.0
 
     def samples(self, paper: int = 1000) -> int:
-        """K, where the paper has `paper`."""
+        """K, if the paper has `paper`."""
         if self.tiny:
             return TINY_SAMPLES
         return self.fixed or max(k for k in LADDER if k <= paper * self.share)
 
     def count(self, most: int, tiny: int = 2) -> int:
-        """How many targets, episodes or trials, where `most` would be right with unlimited time.
+        """Number of targets, episodes or trials, if `most` would be right with unlimited time.
 
-        They go with the root of the share, and K with the share itself: an error bar needs targets more than K.
+        It grows with the root of the share, and K with the share itself: an error bar needs targets more than K.
         """
         return tiny if self.tiny else max(1, round(most * math.sqrt(self.share)))
 
@@ -77,10 +77,10 @@ class Needed:
     """A run that an experiment needs.
 
     Attributes:
-        preset: Its preset; under a budget of minutes or updates the `-fast` variant, where there is one.
-        variant: What sets it apart from the preset, for its folder's name.
-        change: What is changed in the preset's settings.
-        least: Budgets of fewer minutes do without it.
+        preset: Its preset; under a budget of minutes or updates, the `-fast` variant if there is one.
+        variant: What distinguishes it from the preset, for the name of its folder.
+        change: The change to the preset's settings.
+        least: Budgets of fewer minutes leave it out.
     """
 
     preset: str
@@ -95,8 +95,8 @@ class OpenRuns:
     Args:
         runs: The runs, by their names in the experiment.
         data: Folder with the data files.
-        device: Where models are put.
-        command: What to type to get the same again.
+        device: The device of the models.
+        command: The command that gives the same again.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class OpenRuns:
         self.opened: dict[tuple[str, str], TrainedRun] = {}
 
     def trained(self, key: str, part: str = "test") -> TrainedRun:
-        """The model of a run with a part of its data."""
+        """The model of a run, with a part of its data."""
         if (key, part) not in self.opened:
             opened = open_run(self.runs[key], data=self.data, part=part, device=self.device)
             self.opened[key, part] = opened
@@ -118,17 +118,17 @@ class OpenRuns:
 
     @property
     def formerly(self) -> dict[str, str]:
-        """What older versions called the models that are open, by their identities."""
+        """The names that older versions gave to the open models, by their identities."""
         return {name: old for each in self.opened.values() for name, old in each.formerly.items()}
 
 
 @dataclass(frozen=True)
 class PlannedEvaluation:
-    """An evaluation that an experiment will make, once its runs are there.
+    """An evaluation that an experiment makes once its runs are there.
 
     Attributes:
-        runs: The runs it is about; where one of them is left out, so is the evaluation.
-        prepare: The evaluation of these runs.
+        runs: The runs that it needs; if one of them is left out, so is the evaluation.
+        prepare: A function from the opened runs to the evaluation.
     """
 
     runs: tuple[str, ...]
@@ -152,9 +152,9 @@ class Experiment:
         paper: What the paper reports.
         caption: What its figure shows.
         needs: The runs it needs, by name.
-        plan: The evaluations that are made of them, by name.
-        findings: What the answers say beside what the paper says.
-        draw: The figure of the answers as their files have them; it sees no model.
+        plan: The evaluations to make, by name.
+        findings: A function from the answers to our numbers beside the paper's.
+        draw: A function from the saved answers to the figure; it sees no model.
     """
 
     name: str

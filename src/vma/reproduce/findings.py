@@ -1,4 +1,4 @@
-"""Findings, "paper / ours ± error / updates / hours": each number with all that it depends on."""
+"""Findings, "paper / ours ± error / updates / hours": each number with everything that it depends on."""
 
 import math
 from collections.abc import Mapping
@@ -22,25 +22,25 @@ class Finding:
 
     Attributes:
         what: What was measured.
-        paper: What the paper says of it.
-        value: Ours; None where `text` says it in words.
-        error: Its standard error, where it is known.
+        paper: What the paper says about it.
+        value: Our number; None if `text` says it in words.
+        error: Its standard error, if known.
         low: Lower end of its 95 % interval, for a share.
         high: Upper end.
-        unit: `nats`, `%`, or what else it is counted in.
-        text: Ours, in words.
-        line: Its line, where findings make up a table such as Table 1.
+        unit: `nats`, `%`, or another unit.
+        text: Our result in words.
+        line: Its line, if findings form a table such as Table 1.
         column: Its column there.
         updates: Updates of the run, awake.
-        sleep_updates: Those asleep.
+        sleep_updates: Updates of the run, asleep.
         hours: Hours of training, awake and asleep.
-        maps: Feature maps of the run; 0 where it has none.
-        samples: K; 0 where there is none.
-        targets: Number of targets or trials; 0 where there are none.
+        maps: Feature maps of the run; 0 if it has none.
+        samples: K; 0 if there is none.
+        targets: Number of targets or trials; 0 if there are none.
         protocol: How targets and memory were drawn.
-        data: On what.
+        data: The data that it was measured on.
         answer: The file of the answer, beside the collection.
-        command: What to type to get it again.
+        command: The command that gives it again.
     """
 
     what: str
@@ -82,11 +82,11 @@ def finding(
 
     Args:
         what: What was measured.
-        paper: What the paper says of it.
-        found: As the results of an evaluation have it.
-        answer: The answer it comes from.
-        run: Whose it is, where the answer is on several runs.
-        unit: What it is counted in.
+        paper: What the paper says about it.
+        found: The number, as the results of an evaluation hold it.
+        answer: The answer that it comes from.
+        run: The run that it belongs to, if the answer is about several.
+        unit: Its unit.
         line: Its line in a table.
         column: Its column in a table.
         targets: Number of targets; the default is what the answer says.
@@ -115,7 +115,7 @@ def finding(
 
 
 def numbers(found: float | Mean | Share | str) -> dict[str, Any]:
-    """The fields of a finding that hold what was found; what is not a finite number is left out."""
+    """The fields of a finding that hold the result; numbers that are not finite are left out."""
     match found:
         case str():
             return {"text": found}
@@ -129,7 +129,7 @@ def numbers(found: float | Mean | Share | str) -> dict[str, Any]:
 
 
 def shown(each: Finding) -> str:
-    """Ours as text, e.g. `72.7 ± 2.6 nats` or `91.3 % (88.0 to 93.8)`."""
+    """Our result as text, e.g. `72.7 ± 2.6 nats` or `91.3 % (88.0 to 93.8)`."""
     if each.text or each.value is None:
         return each.text or "not a finite number"
     if each.unit == "%":
@@ -142,7 +142,7 @@ def shown(each: Finding) -> str:
 
 
 def training(each: Finding) -> str:
-    """What the run was, e.g. `6 000 updates, 32 maps, 1.03 h`; nothing where no run is behind the number."""
+    """The training of the run, e.g. `6 000 updates, 32 maps, 1.03 h`; empty if no run is behind the number."""
     if not each.updates:
         return ""
     maps = f", {each.maps} maps" if each.maps else ""

@@ -18,10 +18,10 @@ from vma.runs.settings import TrainSettings
 
 LARGE = 2048
 SIZES = (256, 64, 128, 512, 1024)
-LATE = 0.05  # share of a run whose mean is called its end
+LATE = 0.05  # the last share of a run, whose mean counts as its end
 LARGER = (512, 1024)  # memories whose optimum the paper does not always find
 SEEDS = (0, 1, 2)
-OPTIMAL = 1.1  # times log |M|: what counts as the optimum of a lookup table
+OPTIMAL = 1.1  # times log |M|: an NLL up to this counts as the optimum, that of a lookup table
 
 
 def seeded(seed: int) -> Callable[[TrainSettings], TrainSettings]:
@@ -30,7 +30,7 @@ def seeded(seed: int) -> Callable[[TrainSettings], TrainSettings]:
 
 
 def of_seeds(name: str, preset: str, seeds: tuple[int, ...] = SEEDS) -> dict[str, Needed]:
-    """A run for each seed, for large budgets."""
+    """A run for each seed, for large budgets only."""
     return {
         f"{name}-s{seed}": Needed(preset, variant=f"seed-{seed}", change=seeded(seed), least=EVERYTHING)
         for seed in seeds
@@ -45,12 +45,12 @@ FURTHER = {
 
 
 def made(answers: Answers, keys: Iterable[str]) -> list[Answer[Any]]:
-    """Those of the answers named by `keys` that were made."""
+    """The answers named by `keys`, as far as they were made."""
     return [answers[key] for key in keys if key in answers]
 
 
 def recall_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
-    """The curve; test digits with as many in memory as in training, and with 2048."""
+    """The curve, and test digits with as many in memory as in training, and with 2048."""
     few, many = scale.count(16), scale.samples()
     return {
         "curve": planned_curve("recall"),
@@ -67,7 +67,7 @@ def recall_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
 
 
 def recall_findings(answers: Answers) -> list[Finding]:
-    """The end of the learning curve, and test digits."""
+    """The end of the learning curve, and the results on test digits."""
     curve_of, test, large = answers["curve"], answers["test"], answers["test large"]
     size, more = test.about["shots"], large.about["shots"]
     other = "" if size == 256 else " (its |M| is 256)"

@@ -31,7 +31,7 @@ def posterior_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
 
 
 def posterior_findings(answers: Answers) -> list[Finding]:
-    """How often the right class is found, and how what is new is told."""
+    """How often the right class is found, and how well new targets are told from known ones."""
     answer = answers["posterior"]
     found, absent = answer.results, answer.about["episodes"] * answer.about["targets"]
     present = absent * answer.about["classes"]
@@ -87,7 +87,7 @@ def one_shot_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
 
 
 def one_shot_findings(answers: Answers) -> list[Finding]:
-    """What one item of each class is worth."""
+    """The NLL with one item of each class."""
     test = answers["test"]
     what = f"NLL with one item of each of {test.about['classes']} unseen classes"
     return [finding(what, "samples, by eye; no number", test.results.nll, test)]
@@ -111,7 +111,7 @@ ONE_SHOT = Experiment(
 
 
 def breakdown_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
-    """NLL and its parts, with as many items of a class as in training."""
+    """NLL and its parts, with as many items per class as in training."""
     classes, targets = scale.choose(8, 2), scale.choose(4, 2)
     return {
         str(shots): planned(
@@ -135,7 +135,7 @@ def breakdown_findings(answers: Answers) -> list[Finding]:
 
 
 def paper_between(shots: int, first: str, last: str) -> str:
-    """The paper's number at 1 and at 16, or where it lies between them."""
+    """The paper's number at 1 and at 16, or the two numbers that it lies between."""
     return {1: first, 16: last}.get(shots, f"between {first} and {last}")
 
 
@@ -157,7 +157,7 @@ BREAKDOWN = Experiment(
 
 
 def classification_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
-    """5 and 20 ways, 1 and 5 shots, by q(a|x); and on fewer trials by likelihood, which takes far longer."""
+    """5 and 20 ways, 1 and 5 shots, by q(a|x); on fewer trials also by likelihood, which takes far longer."""
     tasks = scale.choose(tuple(PAPER_ACCURACY), ((2, 1), (3, 2)))
     both = {
         "by_address": ClassifyOptions(tasks, trials=scale.count(2000, tiny=4)),
@@ -167,7 +167,7 @@ def classification_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
 
 
 def classification_findings(answers: Answers) -> list[Finding]:
-    """The share that is right for each task, by where the model looks and by likelihood."""
+    """The share of right answers for each task, by where the model looks and by likelihood."""
     return [
         *(
             share_finding(task, "q(a|x)", task.by_address, answers["by_address"])
@@ -181,7 +181,7 @@ def classification_findings(answers: Answers) -> list[Finding]:
 
 
 def share_finding(task: TaskResult, by: str, share: Share, answer: Answer[ClassifyResults]) -> Finding:
-    """The share that is right of one task; the paper has those by q(a|x)."""
+    """The share of right answers for one task, beside the paper's if it is by q(a|x)."""
     theirs = PAPER_ACCURACY.get((task.ways, task.shots)) if by == "q(a|x)" else None
     paper = NO_NUMBER if theirs is None else f"{100 * theirs:.0f} %"
     what = f"{task.ways}-way {task.shots}-shot, by {by}"

@@ -31,7 +31,7 @@ def plan(scale: Scale) -> dict[str, PlannedEvaluation]:
 
 
 def findings(answers: Answers) -> list[Finding]:
-    """NLL, KL_z and KL_a of each model, with a warning where the data is a stand-in for the paper's."""
+    """NLL, KL_z and KL_a of each model, with a warning if the data is a stand-in for the paper's."""
     return [each for key in MODELS if f"test {key}" in answers for each in findings_of(key, answers)]
 
 

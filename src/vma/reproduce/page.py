@@ -1,4 +1,4 @@
-"""All experiments on one page: HTML that needs nothing else, and Markdown; every number comes from a JSON file."""
+"""All experiments on one page, as self-contained HTML and as Markdown; every number comes from a JSON file."""
 
 import os
 import textwrap
@@ -20,7 +20,7 @@ from vma.reproduce.verdicts import Verdict, deciding_finding, read_verdicts
 
 @dataclass(frozen=True)
 class Pivot:
-    """Findings that make up a table: a line of cells for each name, None where there is none."""
+    """Findings as a table: for each line's name its cells, None where there is no finding."""
 
     columns: list[str]
     lines: dict[str, list[Finding | None]]
@@ -31,9 +31,9 @@ class Section:
     """One experiment on the page.
 
     Attributes:
-        record: What it has come to, NAME.json.
-        findings: What was found, but for those of `pivot`.
-        pivot: Findings that make up a table, if there are any.
+        record: Its collection, NAME.json.
+        findings: Its findings, except those in `pivot`.
+        pivot: Findings that form a table, if there are any.
         json: NAME.json, as a path.
         picture: NAME.png, as a path.
     """
@@ -55,7 +55,7 @@ class Judged:
 
 
 def write_pages(results: Path, out: Path, markdown: Path) -> list[Path]:
-    """Write both pages from the collections in the folder `results`; returns their paths."""
+    """Write both pages from the collections in the folder `results`, and return their paths."""
     values = contents(results)
     for path, template in ((out, "template.html"), (markdown, "template.md")):
         write_atomically(path, render(template, path.absolute().parent, values).encode())
@@ -63,7 +63,7 @@ def write_pages(results: Path, out: Path, markdown: Path) -> list[Path]:
 
 
 def contents(results: Path) -> dict[str, Any]:
-    """What the pages say: every experiment in the folder `results`, those that are missing, and the verdicts."""
+    """The contents of the pages: every experiment in the folder `results`, the missing ones, and the verdicts."""
     found = sections(results)
     names = {each.record.experiment for each in found}
     missing = [name for name in EXPERIMENTS if name not in names]
@@ -75,7 +75,7 @@ def contents(results: Path) -> dict[str, Any]:
 
 
 def sections(results: Path) -> list[Section]:
-    """Every experiment of which there is a collection, in the order of the paper."""
+    """Every experiment that has a collection, in the order of the paper."""
     paths = [path for name in EXPERIMENTS if (path := results / f"{name}.json").exists()]
     if not paths:
         raise InputError(f"There are no results in {results}: make some with 'vma reproduce NAME'.")
@@ -83,7 +83,7 @@ def sections(results: Path) -> list[Section]:
 
 
 def section(path: Path) -> Section:
-    """The section of one collection; one that was made at a tiny size is no result, and is refused."""
+    """The section of one collection; one made at a tiny size is not a result, and is refused."""
     record = read_collection(path)
     if record.tiny:
         raise InputError(
@@ -96,7 +96,7 @@ def section(path: Path) -> Section:
 
 
 def pivot_of(findings: list[Finding]) -> Pivot | None:
-    """Findings as a table of lines and columns, in the order in which they come."""
+    """Findings as a table of lines and columns, in order of appearance."""
     if not findings:
         return None
     columns = list(dict.fromkeys(each.column for each in findings))
@@ -106,7 +106,7 @@ def pivot_of(findings: list[Finding]) -> Pivot | None:
 
 
 def judged(verdicts: list[Verdict], found: list[Section]) -> list[Judged]:
-    """Every verdict on an experiment that was run, with the finding that decides."""
+    """Every verdict on an experiment that was run, with the deciding finding."""
     named = {each.record.experiment: each for each in found}
     return [
         Judged(verdict, deciding_finding(verdict, section.record.rows), section)
@@ -116,7 +116,7 @@ def judged(verdicts: list[Verdict], found: list[Section]) -> list[Judged]:
 
 
 def render(template: str, folder: Path, values: dict[str, Any]) -> str:
-    """A page of these values as text; links are relative to `folder`, where the page will be."""
+    """A page with these values as text; links are relative to `folder`, which will hold the page."""
     environment = Environment(
         autoescape=template.endswith(".html"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,

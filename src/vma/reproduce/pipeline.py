@@ -1,4 +1,4 @@
-"""`reproduce`: train what is missing, evaluate what has no answer, collect, draw; a cut experiment goes on."""
+"""`reproduce`: train missing runs, make missing answers, collect, draw; an interrupted experiment goes on."""
 
 import json
 import platform
@@ -41,25 +41,25 @@ RESULTS: dict[str, type] = {
 
 @dataclass(frozen=True)
 class Collection:
-    """NAME.json: what an experiment has come to.
+    """The content of NAME.json: the results of an experiment.
 
     Attributes:
-        format: Of the file.
+        format: Name of the file's format.
         experiment: Its name.
         title: A line.
         paper: What the paper reports.
         caption: What its figure shows.
-        tiny: Whether it was made at a tiny size, and so is no result.
-        budget_minutes: For training and evaluation; None for no limit.
-        command: What to type to get the same again.
-        rows: What was found.
+        tiny: Whether it was made at a tiny size, and so is not a result.
+        budget_minutes: Minutes for training and evaluation; None for no limit.
+        command: The command that gives the same again.
+        rows: The findings.
         answers: The file of each answer, relative to this one, by its name in the experiment.
-        models: What the answers say of every model, each once.
+        models: What the answers record of every model, each once.
         vma: Version of this package.
         torch: Version of PyTorch.
         machine: Kind of processor.
-        revision: Of the code, where that is known.
-        finished: When.
+        revision: Revision of the code, if known.
+        finished: When it was finished.
         threads: Threads of PyTorch.
     """
 
@@ -85,15 +85,15 @@ class Collection:
 def reproduce(
     experiment: Experiment, scale: Scale, store: RunStore, out: Path, given: Mapping[str, Run], command: str
 ) -> Path | None:
-    """Make a figure, table or statement of the paper again; the path of its JSON, or None if interrupted.
+    """Make a figure, table or statement of the paper again; returns the path of its JSON, None if interrupted.
 
     Args:
-        experiment: Which.
+        experiment: The experiment.
         scale: How much is done.
         store: Where runs are kept, and how they are trained.
         out: Folder for the collection, its answers and its figure.
         given: Trained runs to use instead of training.
-        command: What to type to get the same again.
+        command: The command that gives the same again.
     """
     here = alone(store.device)
     runs = obtain_runs(experiment, scale, store, given)
@@ -113,7 +113,7 @@ def reproduce(
 
 
 def alone(device: str) -> Processes:
-    """This process, which must be the only one: several would train and write the same files."""
+    """This process, which must be the only one, since several would train and write the same files."""
     if number_of_environment("WORLD_SIZE", 1, 1) > 1:
         raise InputError(
             "'vma reproduce' is one process: train its runs with 'torchrun -m vma train', and give them by --run."
@@ -140,7 +140,7 @@ def obtain_runs(
 def answered(
     key: str, each: PlannedEvaluation, open_runs: OpenRuns, out: Path, name: str, here: Processes
 ) -> Answer[Any]:
-    """The answer of an evaluation: the one that is there already, or a new one; its file is relative to `out`."""
+    """The answer of an evaluation, an existing one or a new one; its file is relative to `out`."""
     prepared, folder = each.prepare(open_runs), out / name
     path = newest(folder, prepared, open_runs.formerly)
     print(f"{name}: {key}: {'answered before' if path else f'{prepared.parts} parts'}", flush=True)
@@ -159,7 +159,7 @@ def read_answer(out: Path, file: str) -> Answer[Any]:
 
 
 def collection(experiment: Experiment, scale: Scale, answers: Answers, command: str) -> Collection:
-    """What an experiment has come to."""
+    """The results of an experiment, as they are saved."""
     return Collection(
         format=FORMAT,
         experiment=experiment.name,
@@ -194,7 +194,7 @@ def of_answer(found: Answer[Any]) -> list[dict[str, Any]]:
 
 
 def read_collection(path: Path) -> Collection:
-    """A collection from its file; the files of its answers have to be there, and are not read."""
+    """A collection from its file; the files of its answers must exist, but are not read."""
     content = read_ordinary(path, "collection")
     with from_outside(f"{path} cannot be read"):
         values = json.loads(content)

@@ -28,7 +28,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def find_experiment(name: str) -> Experiment:
-    """The experiment of that name; an unknown one is answered with those there are."""
+    """The experiment of that name; for an unknown name, an error that lists the known ones."""
     if name not in EXPERIMENTS:
         raise unknown_name("experiment", name, EXPERIMENTS)
     return EXPERIMENTS[name]

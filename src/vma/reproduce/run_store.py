@@ -1,4 +1,4 @@
-"""Where experiments keep the runs that they share: a run is found there, resumed or trained."""
+"""Where experiments keep the runs that they share: each run is found there, resumed, or trained."""
 
 import hashlib
 import json
@@ -20,14 +20,14 @@ from vma.runs.folder import Run
 from vma.runs.presets import PRESETS
 from vma.runs.settings import NEVER, DataSettings, TrainSettings
 
-TRAINING_SHARE = 0.75  # of a budget; the rest is for the evaluation
+TRAINING_SHARE = 0.75  # share of a budget; the rest is for evaluation
 TINY_UPDATES = 3  # awake
 DECISIVE = (
     "model", "data", "episode", "optimiser", "sleep", "warps", "warp_awake", "blind", "address_after",
     "samples", "estimator", "latent_gradient", "updates", "minutes", "seed",
 )  # fmt: skip
 FIRST_OPTIONS = ("invert", "level", "crop", "margin", "binarize", "held_out", "seed", "skip_unreadable")
-# Settings that came later: where they have their defaults, runs made before are still the same runs.
+# Settings added later: with their defaults, runs made before them count as the same runs.
 ADDED = (
     *(("model", name) for name in ("likelihood", "context_maps", "neighbourhood", "levels", "channels")),
     ("blind",),
@@ -53,7 +53,7 @@ class RunStore:
 
 
 def chosen(needs: Mapping[str, Needed], given: Mapping[str, Run], scale: Scale) -> dict[str, Needed]:
-    """The runs that fit the budget, and those that are given."""
+    """The runs that fit the budget, and the runs that were given."""
     if unknown := [key for key in given if key not in needs]:
         raise unknown_name("run of this experiment", unknown[0], needs)
     return {
@@ -64,12 +64,12 @@ def chosen(needs: Mapping[str, Needed], given: Mapping[str, Run], scale: Scale) 
 
 
 def minutes_each(scale: Scale, runs: int) -> float:
-    """The minutes that each of so many runs may take; 0 for no limit."""
+    """The minutes that each of `runs` runs may take; 0 for no limit."""
     return scale.budget * TRAINING_SHARE / max(1, runs)
 
 
 def settings_of(need: Needed, scale: Scale, store: RunStore, minutes: float) -> TrainSettings:
-    """What a run is trained with: the paper's settings, or the ones for a small budget and its minutes."""
+    """The settings of a run: the paper's, or those for a small budget with its minutes."""
     fast = f"{need.preset}-fast"
     limited = scale.budget or scale.updates
     settings = need.change(PRESETS[fast if limited and fast in PRESETS else need.preset])
@@ -82,14 +82,14 @@ def settings_of(need: Needed, scale: Scale, store: RunStore, minutes: float) -> 
 
 
 def with_data_at_hand(settings: TrainSettings, data: Path | None) -> TrainSettings:
-    """The stand-in instead of Burda's Omniglot, where its file is not on this machine."""
+    """The settings with the stand-in for Burda's Omniglot, if his file is not on this machine."""
     if settings.data.name != "omniglot28" or locate(CHARDATA, data):
         return settings
     return replace(settings, data=replace(settings.data, name="omniglot28-stand-in"))
 
 
 def tiny(settings: TrainSettings) -> TrainSettings:
-    """The same on glyphs in a second: a few updates of a small model and a short sleep, to see that all works."""
+    """The same on glyphs, in a second: a few updates of a small model and a short sleep, to see that all works."""
     model, episode = settings.model, settings.episode
     return replace(
         settings,
@@ -111,8 +111,8 @@ def tiny(settings: TrainSettings) -> TrainSettings:
 def folder_name(settings: TrainSettings, variant: str, is_tiny: bool) -> str:
     """E.g. `omniglot-fewshot-4-fast-flat-prior-1a2b3c`: the same for the same settings, whoever asks.
 
-    Runs of different lengths have different folders: where a rate falls to the end of a run, the first half of a
-    long one is not a short one, nor can a short one be made longer.
+    Runs of different lengths have different folders. If the rate falls towards the end of a run, half of a long run
+    does not equal a short one, and a short one cannot be lengthened.
     """
     text = json.dumps(decisive(settings), sort_keys=True)
     words = [
@@ -128,7 +128,7 @@ def decisive(settings: TrainSettings) -> dict[str, Any]:
     """The settings that decide what is learned, as plain values."""
     values, usual = msgspec.to_builtins(settings), msgspec.to_builtins(TrainSettings())
     found = {key: values[key] for key in DECISIVE}
-    if settings.data.name != "folder":  # their options say nothing then: as older runs have them
+    if settings.data.name != "folder":  # otherwise these options have no effect: keep them as in older runs
         found["data"]["folder"] = {key: EARLIER[key] for key in FIRST_OPTIONS}
     for *groups, name in ADDED:
         mine, theirs = found, usual
@@ -137,12 +137,12 @@ def decisive(settings: TrainSettings) -> dict[str, Any]:
         if mine.get(name) == theirs[name]:
             del mine[name]
     if settings.model.family != "mlp" or settings.model.model not in READERS:
-        del found["model"]["item_layers"]  # it says nothing of them, and older runs do not have it
+        del found["model"]["item_layers"]  # without effect in this family, and absent from older runs
     return found
 
 
 def obtain_run(need: Needed, scale: Scale, store: RunStore, minutes: float) -> Run | None:
-    """The run, trained to its end; None if somebody interrupted."""
+    """The run, trained to its end; None if training was interrupted."""
     settings = settings_of(need, scale, store, minutes)
     run = Run(store.root / folder_name(settings, need.variant, scale.tiny))
     if run.settings_file.exists():
@@ -156,7 +156,7 @@ def obtain_run(need: Needed, scale: Scale, store: RunStore, minutes: float) -> R
 
 
 def check_same(run: Run, wanted: TrainSettings) -> None:
-    """Refuse a run that has gone on with other settings since; the size of its images is the data's."""
+    """Refuse a run that has gone on with other settings since; the size of its images may follow the data."""
     found = run.settings()
     model = replace(wanted.model, height=found.model.height, width=found.model.width)
     if decisive(found) != decisive(replace(wanted, model=model)):
@@ -167,7 +167,7 @@ def check_same(run: Run, wanted: TrainSettings) -> None:
 
 
 def train_on(run: Run, settings: TrainSettings, store: RunStore, quiet: bool) -> bool:
-    """Start the run, or go on with it; whether it came to its end."""
+    """Start the run or go on with it; returns whether it came to its end."""
     from vma.training.loop import train_run
 
     resume = run.settings_file.exists()

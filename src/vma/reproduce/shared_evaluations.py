@@ -1,4 +1,4 @@
-"""Evaluations that several experiments make beyond those of `vma evaluate`: learning curves, paired comparisons."""
+"""Evaluations that several experiments share, beyond `vma evaluate`: learning curves and paired comparisons."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,17 +19,17 @@ KEPT = ("nll", "kl_a", "kl_z", "entropy_q_a", "entropy_p_a", "valid_nll")
 
 @dataclass(frozen=True, kw_only=True)
 class CurvePoint:
-    """Means over a window of training; what was not measured in it is None.
+    """Means over a window of training; values that were not measured in it are None.
 
     Attributes:
-        update: Its last update.
-        seconds: Of training, up to there.
-        nll: On training images.
+        update: The last update of the window.
+        seconds: Seconds of training up to there.
+        nll: NLL on training images.
         kl_a: KL(q(a|x) ‖ p(a)).
         kl_z: E_q(a|x)[KL(q(z|m_a,x) ‖ p(z|m_a))].
         entropy_q_a: H(q(a|x)).
         entropy_p_a: H(p(a)).
-        valid_nll: On held-out classes or images.
+        valid_nll: NLL on held-out classes or images.
     """
 
     update: int
@@ -48,7 +48,7 @@ class CurveResults:
 
     Attributes:
         rows: Its points.
-        memory: |M| in training; 0 where there was no memory.
+        memory: |M| in training; 0 if there was no memory.
         K: Samples in training.
     """
 
@@ -63,7 +63,7 @@ def planned_curve(key: str) -> PlannedEvaluation:
 
 
 def learning_curve(run: Run, trained: TrainedRun) -> Evaluation[CurveResults, CurveResults]:
-    """The learning curve of a run: its metrics, averaged over windows so that few points are left."""
+    """The learning curve of a run: its metrics averaged over windows, so that few points remain."""
     lines = [line for line in run.metrics() if "nll" in line]  # awake
     about = {
         "model": plain(trained.about.model),
@@ -77,7 +77,7 @@ def learning_curve(run: Run, trained: TrainedRun) -> Evaluation[CurveResults, Cu
 
 
 def thinned(lines: Sequence[Mapping[str, Any]], points: int = POINTS) -> list[CurvePoint]:
-    """Means over windows of equal size, at most `points` of them; each at its last update."""
+    """Means over at most `points` windows of equal size; each is placed at its last update."""
     size = max(1, math.ceil(len(lines) / points))
     return [window(lines[start : start + size]) for start in range(0, len(lines), size)]
 
@@ -90,7 +90,7 @@ def window(lines: Sequence[Mapping[str, Any]]) -> CurvePoint:
 
 
 def memory_size(trained: TrainedRun) -> int:
-    """|M| in training; 0 where there was no memory."""
+    """|M| in training; 0 if there was no memory."""
     episode, model = trained.settings.episode, trained.settings.model
     if model.model == "vae":
         return 0
@@ -100,7 +100,7 @@ def memory_size(trained: TrainedRun) -> int:
 
 
 def planned_comparison(keys: Sequence[str], options: NllOptions) -> PlannedEvaluation:
-    """−log p(x|M) of the same targets under several runs, and the differences to the first, paired by target."""
+    """−log p(x|M) of the same targets under several runs, and the differences from the first, paired by target."""
 
     def prepare(runs: OpenRuns) -> Evaluation:
         return comparison({key: runs.trained(key) for key in keys}, options)

@@ -1,4 +1,4 @@
-"""An untrained model that looks at its memory as a trained one does: as many of its reads repeat an address."""
+"""An untrained model whose q(a|x) is as sharp as a trained one's, so that its reads repeat addresses as often."""
 
 import math
 from collections.abc import Sequence
@@ -11,33 +11,34 @@ from vma.addressing import AddressDistribution
 from vma.memory import Memory
 from vma.model import VMA
 
-# Different addresses among K reads of a target, of a model trained on Omniglot: a row for each K, a column for each
-# |M|, from results/trained-addresses.json.
+# The number of different addresses among a target's K reads, for a model trained on Omniglot: a row for each K, a
+# column for each |M|; from results/trained-addresses.json.
 TRAINED_READS, TRAINED_ITEMS = (4, 32, 1000), (4, 32, 2304)
 TRAINED_PAIRS = ((1.54, 1.70, 2.96), (2.17, 2.90, 11.67), (2.92, 5.49, 63.74))
 
 
 def trained_pairs(items: int, samples: int) -> float:
-    """How many addresses K reads of a target by a trained model have: powers of |M| and K through measured ones.
+    """The number of different addresses among K reads by a trained model, by power laws in |M| and K.
 
-    A power knows no limit, so the number is kept below three quarters of K and of |M|.
+    The laws go through measured numbers. They have no limit, so the result is kept below three quarters of K and
+    of |M|.
     """
     of_reads = [power_law(items, TRAINED_ITEMS, pairs) for pairs in TRAINED_PAIRS]
     return max(1.0, min(power_law(samples, TRAINED_READS, of_reads), 0.75 * min(items, samples)))
 
 
 def power_law(x: int, xs: Sequence[int], ys: Sequence[float]) -> float:
-    """y at x, where log y is linear in log x between three points, and goes on so beyond them."""
+    """y at x, where log y is linear in log x between the three points and beyond them."""
     i = 0 if x < xs[1] else 1
     return ys[i] * (ys[i + 1] / ys[i]) ** (math.log(x / xs[i]) / math.log(xs[i + 1] / xs[i]))
 
 
 @torch.no_grad()
 def sharpen_(model: VMA, x: Tensor, memory: Memory, samples: int) -> None:
-    """Let K reads of q(a|x) differ as often as a trained model's, in place: an untrained model's all differ.
+    """Sharpen q(a|x), in place, until K reads repeat addresses as often as a trained model's do.
 
-    The query network becomes a copy of the key network, both are centred on this memory, so that a target finds
-    the items that look like it, and the queries are made as long as it takes.
+    All reads of an untrained model differ. Here the query network becomes a copy of the key network. Both are centred on this memory, so that a target finds the
+    items that look like it, and the queries are made as long as necessary.
     """
     addressing = model.addressing
     key, query = addressing.key, addressing.query
@@ -56,13 +57,13 @@ def last_layer(network: nn.Module) -> nn.Linear:
 
 
 def expected_pairs(q_a: AddressDistribution, samples: int) -> float:
-    """Σ_a 1 − (1 − q(a|x))^K, the expected number of different addresses among K reads: mean over targets."""
+    """Σ_a 1 − (1 − q(a|x))^K, the expected number of different addresses among K reads, averaged over targets."""
     never = samples * torch.log1p(-q_a.log_probs.detach().exp().clamp(max=1))
     return float(-torch.expm1(never).sum(-1).mean())
 
 
 def length_for_pairs(scores: Float[Tensor, "batch memory"], samples: int, pairs: float) -> float:
-    """s for which K reads of softmax(s · scores) have `pairs` different addresses a target, by bisection."""
+    """s for which K reads of softmax(s · scores) have `pairs` different addresses per target, by bisection."""
     low, high = -20.0, 20.0
     for _ in range(60):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""Figure 5: the memory grows at test time, by classes and by examples of each class."""
+"""Figure 5: the memory grows at test time, by more classes or by more examples of each class."""
 
 import math
 
@@ -13,7 +13,7 @@ SHOTS = (1, 2, 4, 8, 12, 16, 19)
 
 
 def classes_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
-    """VMA with 4 and with 16 items a class, soft attention with 16, the VAE with none: all on the same targets."""
+    """VMA with 4 and 16 items per class, soft attention with 16, and the VAE: all on the same targets."""
     several, most = scale.choose(CLASSES, (25, 50, 0)), scale.choose(16, 2)
     few, many = scale.choose(4, 1), scale.samples()
     return {
@@ -25,12 +25,12 @@ def classes_plan(scale: Scale) -> dict[str, PlannedEvaluation]:
 
 
 def planned_vae(shots: int, samples: int) -> PlannedEvaluation:
-    """The VAE on the targets of the sweeps; the memory is not looked at."""
+    """The VAE on the targets of the sweeps; it ignores the memory."""
     return planned("vae", classes_sweep, ClassesOptions((0,), shots=shots, samples=samples))
 
 
 def classes_findings(answers: Answers) -> list[Finding]:
-    """The NLL at both ends of every line, how far it rises above log C, the best of all."""
+    """The NLL at both ends of every line, how far it rises compared with log C, and the best of all."""
     ours = [answers[key] for key in ("vma", "vma 16") if key in answers]
     found = [each for answer in ours for each in (*ends(answer, "VMA"), *own_class_findings(answer))]
     points = [(point, answer) for answer in ours for point in answer.results.points]
@@ -45,7 +45,7 @@ def classes_findings(answers: Answers) -> list[Finding]:
 
 
 def ends(answer: Answer[SweepResults], name: str) -> list[Finding]:
-    """The fewest and the most classes, and the rise between them, beside the log C line."""
+    """The fewest and the most classes, and the rise between them beside log C."""
     first, last = answer.results.points[0], answer.results.points[-1]
     optimal = math.log(last.classes / first.classes)
     rise = f"{last.classes} classes instead of {first.classes}, {first.shots} items each"
@@ -72,7 +72,7 @@ def own_class_findings(answer: Answer[SweepResults]) -> list[Finding]:
 
 
 def soft_findings(answer: Answer[SweepResults]) -> list[Finding]:
-    """Soft attention: its best with 1 or 2 classes, and its rise."""
+    """Soft attention: its best with 1 or 2 classes, and how far it rises."""
     points = answer.results.points
     best = min([p for p in points if p.classes <= 2] or points[:1], key=lambda point: point.nll.value)
     what = f"best NLL of soft attention, C = {best.classes}, {best.shots} items each"

@@ -1,4 +1,4 @@
-"""Table 1: VMA beside Generative Matching Networks, in both protocols and both meanings of shots."""
+"""Table 1: VMA beside Generative Matching Networks, for both protocols and both meanings of shots."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -26,7 +26,7 @@ from vma.reproduce.experiment import Experiment, Needed, PlannedEvaluation, Scal
 from vma.reproduce.findings import Answers, Finding, finding
 
 TABLE = 31  # purpose of the random stream
-TARGETS = 10  # of a part of the work
+TARGETS = 10  # in one part of the work
 SHOTS = (1, 2, 3, 4, 5, 10, 19)
 PAPER = {
     "gmn": {
@@ -55,7 +55,7 @@ class TableOptions:
     Attributes:
         classes: Numbers of classes in memory, C.
         shots: Numbers of shots, t.
-        targets: Targets of each cell, each with a memory of its own.
+        targets: Targets of each cell, each with its own memory.
         samples: K.
         seed: Decides targets, items and samples.
     """
@@ -69,7 +69,7 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: `disjoint` or `with-replacement`, t images `per-class` or in `total`, C classes, t."""
+    """One cell: protocol `disjoint` or `with-replacement`, t images `per-class` or in `total`, C classes, t."""
 
     protocol: Literal["disjoint", "with-replacement"]
     counts: Literal["per-class", "total"]
@@ -79,13 +79,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table1Row(Cell):
-    """−log p(x|M) of some targets of one cell."""
+    """−log p(x|M) of some targets in one cell."""
 
     nll: list[float]
 
     @property
     def cell(self) -> Cell:
-        """Which cell they belong to."""
+        """The cell that they belong to."""
         return Cell(self.protocol, self.counts, self.classes, self.shots)
 
 
@@ -98,13 +98,13 @@ class Table1Cell(Cell):
 
 @dataclass(frozen=True, kw_only=True)
 class Table1Results(TargetResults):
-    """All cells; the number of targets is that of each."""
+    """All cells; the number of targets is that of a single cell."""
 
     cells: list[Table1Cell]
 
 
 def cells_of(options: TableOptions) -> list[Cell]:
-    """All cells; with one class both meanings of shots are the same, and are measured once."""
+    """All cells; with one class both meanings of shots agree, and are measured once."""
     protocols: Sequence[Literal["disjoint", "with-replacement"]] = ("disjoint", "with-replacement")
     meanings: Sequence[Literal["per-class", "total"]] = ("per-class", "total")
     return [
@@ -132,7 +132,7 @@ class Targets:
         self.by_class = [np.flatnonzero(labels == c) for c in range(len(dataset.classes))]
 
     def draw(self, number: int, cell: Cell) -> tuple[Float[Tensor, "1 *image"], Memory]:
-        """Target `number`, the same whatever the cell, and its memory; fewer shots are the first ones."""
+        """Target `number`, which is the same in every cell, and its memory; fewer shots are the first of more."""
         if cell.shots >= self.images or cell.classes > len(self.by_class):
             raise InputError(
                 f"{cell.classes} classes × {cell.shots} shots are more than {self.dataset.name} has."
@@ -155,7 +155,7 @@ class Targets:
         )
 
     def order(self, chances: Float[np.ndarray, "n"], cell: Cell, target: int) -> Int[np.ndarray, "_"]:
-        """Positions of a class's items: all but the target in random order, or each drawn by itself."""
+        """Positions of a class's items: all but the target in random order, or each drawn independently."""
         if cell.protocol == "with-replacement":
             return (chances * self.images).astype(np.int64)
         shuffled = chances.argsort(kind="stable")
@@ -206,7 +206,7 @@ def summary(rows: list[Table1Row]) -> Table1Results:
 
 
 def paper_number(kind: str, cell: Cell) -> float | None:
-    """The paper's number of a cell, if it was measured so: GMN as its code draws, VMA as the paper does."""
+    """The paper's number for a cell, if it was measured alike: GMN drawn as in its code, VMA as in the paper."""
     protocol, counts = MATCHING[kind]
     alike = cell.protocol == protocol and (cell.counts == counts or cell.classes == 1)
     line = PAPER[kind].get(cell.classes)
@@ -216,7 +216,7 @@ def paper_number(kind: str, cell: Cell) -> float | None:
 
 
 def plan(scale: Scale) -> dict[str, PlannedEvaluation]:
-    """All cells for both models; as in the paper, only VMA's with 16 classes."""
+    """All cells for both models; 16 classes only for VMA, as in the paper."""
     shots, count, samples = scale.choose(SHOTS, (1, 2)), scale.count(200), scale.samples()
     classes = {"gmn": scale.choose((1, 2, 4), (1, 2)), "vma": scale.choose((1, 2, 4, 16), (1, 2))}
     return {
@@ -238,7 +238,7 @@ def findings(answers: Answers) -> list[Finding]:
 
 
 def draw(answers: PlainAnswers) -> Figure:
-    """Four tables, with the paper's numbers where they were measured alike."""
+    """Four tables, with the paper's numbers if they were measured alike."""
     return table_figure(answers, lambda kind, cell: paper_number(kind, msgspec.convert(cell, Cell)))
 
 

@@ -45,12 +45,12 @@ def update_seconds(
 def by_turns(
     sides: Mapping[str, Callable[[], object]], repeats: int, clock: Clock = "wall"
 ) -> dict[str, list[float]]:
-    """Seconds of every side in every round: what else the machine does slows all sides of a round alike.
+    """Seconds of every side in every round; whatever else the machine does slows all sides of a round alike.
 
     Args:
-        sides: What to time, by name; each runs once to warm up, and then once in a round.
+        sides: What to time, by name; each runs once to warm up, and then once in every round.
         repeats: Number of rounds.
-        clock: `wall`, or `cpu`: seconds of this process's threads alone, for a machine that others use too.
+        clock: `wall`, or `cpu`: seconds of this process's threads alone, for a machine that is shared.
     """
     check_positive(repeats=repeats)
     now = CLOCKS[clock]
@@ -66,7 +66,7 @@ def by_turns(
 
 
 def updates(settings: TrainSettings, items: int, targets: int) -> dict[str, Callable[[], None]]:
-    """One update of VMA, and of soft attention with one sample, on the same episode and with the same networks."""
+    """One update of VMA and one of soft attention with one sample, on the same episode with the same networks."""
     trainers = {HARD: hard_trainer(settings, items, targets)}
     for name, reads in SOFT.items():
         model = replace(settings.model, model="soft-attention", reads=reads)
@@ -82,18 +82,18 @@ def first_update(training: Trainer) -> None:
 
 
 def hard_trainer(settings: TrainSettings, items: int, targets: int) -> Trainer:
-    """A still trainer of VMA, whose q(a|x) is as sharp as a trained model's at the episode of update 0."""
+    """A still trainer of VMA, whose q(a|x) is as sharp at the episode of update 0 as a trained model's."""
     training = still_trainer(settings, glyph_sampler(items, targets))
     x, memory = for_model(training.episodes.train.episode(0), CPU)
     model = training.phase.model
     assert isinstance(model, VMA)
     assert isinstance(memory, Memory)
-    sharpen_(model, x, memory, max(settings.samples, 2))  # a single read says nothing of sharpness
+    sharpen_(model, x, memory, max(settings.samples, 2))  # a single read cannot show sharpness
     return training
 
 
 def still_trainer(settings: TrainSettings, sampler: EpisodeSampler) -> Trainer:
-    """A trainer of float32 weights that never move, so that every update 0 of it is the same."""
+    """A trainer with float32 weights that never move, so that its update 0 can be repeated."""
     episodes, here = RunEpisodes(sampler, sampler, (26, 26)), Processes(0, 1, CPU)
     found = Trainer(settings, Run(Path("unused")), episodes, here, SilentView())
     for model in (found.phase.model, found.phase.average.model):
@@ -105,7 +105,7 @@ def still_trainer(settings: TrainSettings, sampler: EpisodeSampler) -> Trainer:
 
 
 def glyph_sampler(items: int, targets: int) -> EpisodeSampler:
-    """Episodes of `targets` targets of up to 8 classes, and a memory of `items`, of other classes too if large."""
+    """Episodes of `targets` targets from up to 8 classes, and a memory of `items`, of further classes if large."""
     if items < 1 or targets < 1:
         raise InputError(f"An episode needs at least one target and one item, not {targets} and {items}.")
     with_targets = math.gcd(CLASSES, targets)
@@ -124,15 +124,15 @@ def glyph_sampler(items: int, targets: int) -> EpisodeSampler:
 
 
 def crossing_of(seconds: Mapping[int, Mapping[str, float]], rival: str) -> float | None:
-    """|M| from which on VMA is faster than a rival, by seconds at each |M|; None if it is not at the largest."""
+    """The |M| from which VMA is faster than a rival, by seconds at each |M|; None if it is not at the largest."""
     ours, other = ([each[side] for each in seconds.values()] for side in (HARD, rival))
     return crossing(list(seconds), ours, other)
 
 
 def crossing(sizes: Sequence[int], ours: Sequence[float], other: Sequence[float]) -> float | None:
-    """The size from which on `ours` is the smaller one, between measured sizes by log-log interpolation.
+    """The size from which `ours` is smaller, by log-log interpolation between measured sizes.
 
-    None if it is not the smaller one at the largest size; the smallest size if it is everywhere.
+    None if it is not smaller at the largest size; the smallest size if it is smaller everywhere.
     """
     gap = np.log(np.asarray(ours, dtype=float)) - np.log(np.asarray(other, dtype=float))
     if gap[-1] >= 0:

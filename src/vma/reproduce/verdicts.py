@@ -1,8 +1,8 @@
-"""What became of each claim of the paper: a judgement made by hand, beside a number that was measured.
+"""Whether each claim of the paper was reproduced: a judgement made by hand, beside a number that was measured.
 
 `verdicts.json` lies beside the collections and names, for each claim, an experiment and one of its findings. The
-page takes the paper's number, ours, and the length of training from that finding: they cannot differ from what was
-measured.
+page takes the paper's number, ours, and the length of training from that finding, so they always agree with what
+was measured.
 """
 
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ FILE = "verdicts.json"
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim of the paper, and whether we find it too.
+    """A claim of the paper, and whether we found it too.
 
     Attributes:
         claim: What the paper says, in a few words.
-        experiment: The experiment that looks at it.
-        row: The finding of it that decides, by what was measured.
+        experiment: The experiment that tests it.
+        row: The deciding finding of that experiment, by what was measured.
         verdict: `reproduced`, `exceeded` (we do better), `partly`, or `not`.
         because: Why, in a sentence.
     """
@@ -38,7 +38,7 @@ class Verdict:
 
 
 def read_verdicts(results: Path) -> list[Verdict]:
-    """The judgements in the folder `results`; none where it has no such file."""
+    """The judgements in the folder `results`; none if it has no such file."""
     path = results / FILE
     if not path.exists():
         return []
@@ -49,7 +49,7 @@ def read_verdicts(results: Path) -> list[Verdict]:
 
 
 def deciding_finding(verdict: Verdict, findings: Sequence[Finding]) -> Finding:
-    """The finding, among those of its experiment, that a verdict is about."""
+    """The finding of its experiment that a verdict is about."""
     found = {each.what: each for each in findings}
     if verdict.row not in found:
         raise unknown_name(f"row of {verdict.experiment} in {FILE}", verdict.row, found)

@@ -1,4 +1,4 @@
-"""What belongs together in a run's folder: a lost, damaged or foreign file must never destroy the others."""
+"""Which files of a run belong together, so that a lost, damaged or foreign one never destroys the others."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,9 +11,9 @@ from vma.runs.folder import Run
 
 
 def file_to_resume(run: Run, sleep_anew: bool = False) -> Path | None:
-    """The file that a run goes on from; None where nothing has been trained yet.
+    """The file from which a run goes on; None if nothing has been trained yet.
 
-    A run that would write over a model which was trained for longer, or over that of another run, is refused.
+    Refused if going on would overwrite a model that was trained for longer, or the model of another run.
     """
     file = run.checkpoint_file if sleep_anew or not run.sleep_file.exists() else run.sleep_file
     model = readable_model(run)
@@ -30,9 +30,9 @@ def file_to_resume(run: Run, sleep_anew: bool = False) -> Path | None:
 
 
 def readable_model(run: Run) -> Progress | None:
-    """How long the model was trained; None where it is not there, damaged, or does not say it."""
+    """How long the model was trained; None if it is absent or damaged, or does not say."""
     if run.model_file.exists():
-        check_ordinary(run.model_file, "model file")  # now, and not when it is to be replaced
+        check_ordinary(run.model_file, "model file")  # now rather than when the file is about to be replaced
     try:
         return progress_of_model(run.model_file)
     except InputError:  # it will be written again
@@ -40,7 +40,7 @@ def readable_model(run: Run) -> Progress | None:
 
 
 def check_nothing_is_trained(run: Run) -> None:
-    """Refuse to begin anew where a model or metrics show that a checkpoint has been lost."""
+    """Refuse to start from nothing if a model or metrics show that a checkpoint has been lost."""
     if run.model_file.exists() or run.metrics():
         raise InputError(
             f"{run.checkpoint_file} is gone, though the run has been trained: put back a copy of it, or start "
@@ -49,7 +49,7 @@ def check_nothing_is_trained(run: Run) -> None:
 
 
 def check_same_run(run: Run, file: Path, found: Progress) -> None:
-    """Refuse a file of another run; those of older versions do not say which run they are of."""
+    """Refuse a file of another run; files of older versions do not name their run and are accepted."""
     if found.run and run.identity() != found.run:
         raise InputError(
             f"{file} belongs to another run than {run.settings_file}: put back the file that was there."
@@ -57,7 +57,7 @@ def check_same_run(run: Run, file: Path, found: Progress) -> None:
 
 
 def check_is_not_behind(run: Run, file: Path, found: Progress, model: Progress) -> None:
-    """Refuse a checkpoint from before the model: it is an old copy, or the one asleep is lost."""
+    """Refuse a checkpoint that is older than the model: it is an old copy, or the one asleep has been lost."""
     if (model.asleep_since is not None and found.asleep_since is None) or model.update > found.update:
         slept = " asleep" if model.asleep_since is not None else ""
         raise InputError(
@@ -67,9 +67,9 @@ def check_is_not_behind(run: Run, file: Path, found: Progress, model: Progress) 
 
 
 def model_progress(run: Run) -> Progress:
-    """How long the model in the folder was trained, by its own word; of an older version, by the checkpoints.
+    """How long the model in the folder was trained, as it says itself; in older versions, as the checkpoints say.
 
-    These were written after the model, so that it might be ahead of them.
+    Older versions wrote checkpoints after the model, so the model may be ahead of them.
     """
     found = progress_of_model(run.model_file)
     if found is not None:
@@ -83,7 +83,7 @@ def model_progress(run: Run) -> Progress:
 
 
 def is_trained(run: Run) -> bool:
-    """Whether the run came to the end of its settings, and so of its sleep if it has one, and its model too."""
+    """Whether the run has reached the end of its settings, including its sleep if it has one, and its model too."""
     checkpoint = run.sleep_file if run.sleep_file.exists() else run.checkpoint_file
     if not all(path.exists() for path in (run.settings_file, checkpoint, run.model_file)):
         return False
@@ -92,7 +92,7 @@ def is_trained(run: Run) -> bool:
 
 
 def complaints_of(run: Run) -> list[str]:
-    """What is wrong with a run: a sentence for each file that is lost, damaged or of another run."""
+    """What is wrong with a run: one sentence for each file that is lost, damaged or of another run."""
     checks: list[Callable[[], object]] = [run.settings]
     checks += [
         partial(check_file, run, file) for file in (run.checkpoint_file, run.sleep_file) if file.exists()
@@ -108,7 +108,7 @@ def check_file(run: Run, file: Path) -> None:
 
 
 def complaint(check: Callable[[], object]) -> str:
-    """The sentence that a check ends with; empty where it finds nothing."""
+    """The sentence of the error that a check raises; empty if it finds nothing wrong."""
     try:
         check()
     except InputError as error:

@@ -1,4 +1,4 @@
-"""A checkpoint in one file: weights, average, optimiser state, window of metrics; all tensors, nothing pickled."""
+"""A checkpoint in one file: weights, average, optimiser state and metrics so far; all tensors, nothing pickled."""
 
 import math
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ CHECKPOINT = FileKind("vma-checkpoint", "checkpoint")
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands; everything random follows from the seed and the number of updates.
+    """Where a run stands; all its randomness follows from the seed and the number of updates.
 
     Attributes:
         update: Updates done.
         seconds: Time spent.
         asleep_since: Updates done when the run fell asleep; None while it is awake.
-        awake_share: Share of the run that was done then.
-        run: Which run it is (`Run.identity`); empty where an older version did not write it down.
+        awake_share: Share of the run that was done when it fell asleep.
+        run: The run that it belongs to (`Run.identity`); empty if an older version did not record it.
     """
 
     update: int = 0
@@ -44,7 +44,7 @@ class Progress:
 
     @property
     def awake(self) -> int:
-        """Updates awake."""
+        """Updates made awake."""
         return self.update if self.asleep_since is None else self.asleep_since
 
 
@@ -55,7 +55,7 @@ def save_checkpoint(
     optimisers: list[torch.optim.Optimizer],
     window: Tensor,
 ) -> None:
-    """Write everything to `path`, atomically; weights that are not finite are no progress, and are not written."""
+    """Write everything to `path`, atomically; refuse weights that are not finite."""
     tensors, names = {"window": window}, names_of(models)
     for name, model in models.items():
         tensors |= {f"{name}.{key}": value for key, value in model.state_dict().items()}
@@ -75,7 +75,7 @@ def names_of(models: dict[str, nn.Module]) -> dict[Tensor, str]:
 
 
 def header_of(progress: Progress) -> Header:
-    """What the header of a checkpoint, or of a model, says of the progress."""
+    """The header entries of a checkpoint or a model that record the progress."""
     header = {"update": str(progress.update), "seconds": repr(progress.seconds)}
     if progress.run:
         header["run"] = progress.run
@@ -114,7 +114,7 @@ def load_checkpoint(
 
 
 def progress_of(path: Path, header: Header) -> Progress:
-    """Where the run stood when the file `path` was written, by its header."""
+    """Where the run stood when `path` was written, from its header."""
     with from_outside(f"{path} does not say where its run stands: it is damaged"):
         asleep = header.get("asleep_since")
         return Progress(
@@ -132,7 +132,7 @@ def read_progress(path: Path) -> Progress:
 
 
 def progress_of_model(path: Path) -> Progress | None:
-    """How long the model in a run's folder was trained; None where an older version did not write it down."""
+    """How long the model in a run's folder was trained; None if an older version did not record it."""
     notes = read_notes(path)
     return progress_of(path, notes) if "update" in notes else None
 
@@ -150,7 +150,7 @@ def is_at_its_end(progress: Progress, settings: TrainSettings) -> bool:
 
 
 def share_of_time(update: int, seconds: float, settings: TrainSettings) -> float:
-    """Share of the minutes that is over, but no more than of the updates that are due in any case."""
+    """Share of the minutes that is over, at most the share done of the `least_updates` that are due in any case."""
     if not settings.minutes:
         return 0.0
     by_time = seconds / (60 * settings.minutes)
@@ -158,19 +158,19 @@ def share_of_time(update: int, seconds: float, settings: TrainSettings) -> float
 
 
 def below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The tensors whose names begin with `prefix.`, without it."""
+    """The tensors whose names begin with `prefix.`, by the rest of their names."""
     start = f"{prefix}."
     return {name[len(start) :]: value for name, value in tensors.items() if name.startswith(start)}
 
 
 def restore_state(optimiser: torch.optim.Optimizer, tensors: Tensors, names: dict[Tensor, str]) -> None:
-    """Put flattened state back; rates and other numbers of the groups stay the settings' own."""
+    """Put flattened state back into an optimiser; its rates and other numbers stay those of the settings."""
     places = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     numbers = {names[parameter]: number for number, parameter in enumerate(places)}
     state: dict[int, dict[str, Any]] = {}
     for name, value in tensors.items():
         parameter, key = name.rsplit(".", 1)
-        number = int(parameter) if parameter.isdecimal() else numbers[parameter]  # older files have the place
+        number = int(parameter) if parameter.isdecimal() else numbers[parameter]  # older files: the place
         check_state(name, value, places[number])
         state.setdefault(number, {})[key] = value
     check_complete(state)
@@ -180,14 +180,14 @@ def restore_state(optimiser: torch.optim.Optimizer, tensors: Tensors, names: dic
 
 
 def check_complete(state: dict[int, dict[str, Any]]) -> None:
-    """Refuse parameters of which not the same is known: a part of the state is lost."""
+    """Refuse state that differs in kind between parameters, since a part of it is lost then."""
     kinds = {frozenset(values) for values in state.values()}
     if len(kinds) > 1:
         raise InputError(f"It lacks a part of the state of its optimiser: {sorted(map(sorted, kinds))}.")
 
 
 def check_state(name: str, value: Tensor, parameter: Tensor) -> None:
-    """Refuse what is not of the shape of its parameter, on which a fused optimiser relies without a check."""
+    """Refuse a tensor that lacks the shape of its parameter: a fused optimiser relies on it without checking."""
     if value.ndim and value.shape != parameter.shape:
         raise InputError(
             f"It has the state {name!r} of {list(value.shape)}, not {list(parameter.shape)}: it is damaged."
@@ -195,12 +195,12 @@ def check_state(name: str, value: Tensor, parameter: Tensor) -> None:
 
 
 def lie_as(value: Tensor, parameter: Tensor) -> Tensor:
-    """`value`, laid out in memory as its parameter is: a fused optimiser relies on that without a check."""
+    """`value`, laid out in memory like its parameter: a fused optimiser relies on that without checking."""
     return torch.empty_like(parameter).copy_(value) if value.ndim > 1 else value
 
 
 def describe(path: Path) -> str:
-    """One phrase on the last good checkpoint, for an error message."""
+    """A phrase about the last good checkpoint, for an error message."""
     if not path.exists():
         return "no checkpoint had been written yet"
     return f"the last good checkpoint is {path} at update {read_progress(path).update}"

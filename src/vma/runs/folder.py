@@ -46,17 +46,17 @@ class Run:
 
     @property
     def checkpoint_file(self) -> Path:
-        """All that a resumed run needs."""
+        """Everything that a resumed run needs."""
         return self.folder / "checkpoint.safetensors"
 
     @property
     def sleep_file(self) -> Path:
-        """The same for a run that has fallen asleep."""
+        """The same, for a run that has fallen asleep."""
         return self.folder / "sleep.safetensors"
 
     @property
     def model_file(self) -> Path:
-        """The model for use: averaged weights, if there is an average; the awake one until a sleep is complete."""
+        """The model for use, with averaged weights if there are any; the awake one until a sleep is complete."""
         return self.folder / "model.safetensors"
 
     def create(self, settings: TrainSettings, content: str = "") -> None:
@@ -64,7 +64,7 @@ class Run:
 
         Args:
             settings: The settings of the run.
-            content: The hash of images that were given from Python; empty for a dataset that has a name.
+            content: The hash of images given from Python; empty for a dataset that has a name.
         """
         if self.settings_file.exists():
             raise InputError(
@@ -87,15 +87,15 @@ class Run:
             )
 
     def identity(self) -> str:
-        """What its checkpoints and its model name the run by; empty where an older version started it."""
+        """The name that checkpoints and model give to the run; empty if an older version started it."""
         return str(self.record().get("run", ""))
 
     def content(self) -> str:
-        """The hash of the images that the run was given from Python; empty where it was given none."""
+        """The hash of the images that the run was given from Python; empty if there were none."""
         return str(self.record().get("content", ""))
 
     def check_content(self, content: str) -> None:
-        """Refuse to go on with other images than before."""
+        """Refuse to go on with images that differ from those before."""
         if content and self.content() not in ("", content):
             raise InputError(
                 f"The run {self.folder} was trained on other images or labels: give it the same as before, or "
@@ -103,7 +103,7 @@ class Run:
             )
 
     def keep_settings(self, settings: TrainSettings) -> None:
-        """Write down that the run goes on with these settings; what it had before stays in its history."""
+        """Record that the run goes on with these settings; earlier ones stay in its history."""
         record, new = self.record(), json.loads(msgspec.json.encode(settings))
         if record.get("settings") != new:
             before = {"settings": record.get("settings"), "until": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
@@ -127,7 +127,7 @@ class Run:
         return settings_from(values)
 
     def record(self) -> dict[str, Any]:
-        """What run.json holds."""
+        """The content of run.json."""
         if not self.settings_file.exists():
             inside = self.folder / "vma" / "run.json"
             hint = f" Did you mean {inside.parent}?" if inside.exists() else ""
@@ -140,7 +140,7 @@ class Run:
         return record
 
     def metrics(self) -> list[Row]:
-        """All metrics written so far, but for damaged lines and a last one that a crash cut short."""
+        """All metrics written so far, without damaged lines and a last line that a crash cut short."""
         return read_metrics(self.metrics_file).rows
 
     def append_metrics(self, row: Row) -> None:
@@ -148,7 +148,7 @@ class Run:
         append_row(self.metrics_file, row)
 
     def keep_metrics_until(self, update: int) -> str:
-        """Drop lines after `update`, which a resumed run will write again; a sentence where others are damaged."""
+        """Drop lines after `update`, which a resumed run rewrites; return a sentence on damaged ones, if any."""
         return keep_rows_until(self.metrics_file, update)
 
     @contextmanager
@@ -200,16 +200,16 @@ def revision() -> str | None:
 
 
 def settings_from(values: Any) -> TrainSettings:
-    """Settings of plain values: an unknown key or a wrong type is an error that names it."""
+    """Settings from plain values; an unknown key or a wrong type is an error that names it."""
     if not isinstance(values, dict):
         raise InputError("The settings must be an object with a name for each value.")
     return typed(completed(values, USUAL, "setting"), TrainSettings, "The settings have")
 
 
 def data_of_file(data: dict[str, Any]) -> dict[str, Any]:
-    """What a run's file says of its data: images of one's own are read as they were when it was written.
+    """The data settings of a run's file, completed so that a user's own images are read as when it was written.
 
-    Of other data the options of folders say nothing, so that their defaults of that time make no difference.
+    Options of `folder` do not affect other datasets, so their defaults of that time make no difference there.
     """
     options = data.get("folder", {})
     if data.get("name") == "folder" and isinstance(options, dict):
@@ -218,12 +218,12 @@ def data_of_file(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def default_root() -> Path:
-    """Where runs live: VMA_RUNS, or `runs` in the current folder."""
+    """The folder that holds all runs: VMA_RUNS, or `runs` in the current folder."""
     return Path(os.environ.get("VMA_RUNS") or "runs")
 
 
 def all_runs(root: Path) -> list[Run]:
-    """The runs under `root`, also those of a quickstart, which has two, oldest first; damaged ones too."""
+    """The runs under `root`, oldest first, including damaged ones and the two of a quickstart."""
     names = ("run.json", "checkpoint.safetensors", "sleep.safetensors", "metrics.jsonl")
     files = [path for name in names for depth in ("*", "*/*") for path in root.glob(f"{depth}/{name}")]
     started: dict[Path, float] = {}

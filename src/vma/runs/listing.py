@@ -1,4 +1,4 @@
-"""Presets as `vma presets` lists them: in groups, with the time that each takes, and one recommended."""
+"""Presets as `vma presets` lists them: in groups, with the duration of each, and one recommended."""
 
 import json
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Listed:
     Attributes:
         name: What `vma train` calls it.
         seconds: About how long it takes on one thread, awake and asleep.
-        what: What it is, or how it differs from the preset that it is made from.
+        what: What it is, or how it differs from the preset that it derives from.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Listed:
 
 
 def groups() -> dict[str, list[Listed]]:
-    """The presets by their dataset; those that are made from another one follow it.
+    """The presets by dataset; each is followed by those that derive from it.
 
     >>> from vma.runs.listing import groups
     >>> [preset.name for preset in groups()["glyphs"]][:2]
@@ -49,13 +49,13 @@ def groups() -> dict[str, list[Listed]]:
 
 
 def in_order() -> list[str]:
-    """All names, each followed by those that are made from it."""
+    """All names, each followed by those that derive from it."""
     names = list(PRESETS)
     return sorted(names, key=lambda name: (names.index(base_of(name) or name), names.index(name)))
 
 
 def base_of(name: str) -> str | None:
-    """The preset that this one is made from, which names and descriptions tell; None if there is none."""
+    """The preset that this one derives from, as names and descriptions tell; None if there is none."""
     text = PRESETS[name].description
     bases = [
         other
@@ -66,19 +66,19 @@ def base_of(name: str) -> str | None:
 
 
 def difference(name: str) -> str:
-    """The description, without that of the preset it is made from."""
+    """The description without that of the preset it derives from."""
     base, text = base_of(name), PRESETS[name].description
     return text if base is None else text.removeprefix(PRESETS[base].description).removeprefix("; here ")
 
 
 def duration(settings: TrainSettings, seconds: dict[str, float]) -> float:
-    """Seconds of a whole run, from those of an update awake and asleep."""
+    """Seconds of a whole run, from the seconds of one update awake and asleep."""
     asleep = round(settings.sleep.share * settings.updates)
     return (settings.updates - asleep) * seconds["awake"] + asleep * seconds.get("asleep", 0.0)
 
 
 def roughly(seconds: float) -> str:
-    """A time for a reader.
+    """A duration in words.
 
     >>> from vma.runs.listing import roughly
     >>> roughly(95.0), roughly(3000.0), roughly(20_000.0), roughly(1e6)

@@ -1,4 +1,4 @@
-"""The metrics of a run: one JSON object a line; a line that is damaged costs itself and no other."""
+"""The metrics of a run: one JSON object per line; a damaged line does not spoil the others."""
 
 import json
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ class Metrics:
     """What a file of metrics holds.
 
     Attributes:
-        rows: Its lines, each with the `update` that it is of.
-        damaged: Numbers of the lines that cannot be read; a last one that a crash cut short is none of them.
+        rows: Its lines, each with the `update` that it belongs to.
+        damaged: Numbers of the unreadable lines; a last line that a crash cut short does not count.
     """
 
     rows: list[Row]
     damaged: list[int]
 
     def complaint(self, path: Path) -> str:
-        """A sentence on the damaged lines; empty where there are none."""
+        """A sentence about the damaged lines; empty if there are none."""
         if not self.damaged:
             return ""
         first = f"line {self.damaged[0]}" if len(self.damaged) == 1 else f"{len(self.damaged)} lines"
@@ -32,12 +32,12 @@ class Metrics:
 
 
 def read_metrics(path: Path) -> Metrics:
-    """The metrics in a file; none where there is no file."""
+    """The metrics in a file; empty if there is no file."""
     if not path.exists():
         return Metrics([], [])
     *whole, last = read_ordinary(path, "file of metrics").split(b"\n")
     rows = {number: row_of(line) for number, line in enumerate([*whole, last], start=1) if line.strip()}
-    cut = len(whole) + 1  # the number of a line without an end
+    cut = len(whole) + 1  # the number of an unfinished last line
     return Metrics(
         [row for row in rows.values() if row is not None],
         [number for number, row in rows.items() if row is None and number != cut],
@@ -45,7 +45,7 @@ def read_metrics(path: Path) -> Metrics:
 
 
 def row_of(line: bytes) -> Row | None:
-    """A line of metrics: an update and numbers by name; None where it is something else."""
+    """A line of metrics, an update and numbers by name; None if it is something else."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -56,7 +56,7 @@ def row_of(line: bytes) -> Row | None:
 
 
 def is_count(value: object) -> bool:
-    """Whether a value is a whole number from 0 on."""
+    """Whether a value is a whole number and not negative."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
@@ -70,7 +70,7 @@ def append_row(path: Path, row: Row) -> None:
 
 
 def keep_rows_until(path: Path, update: int) -> str:
-    """Drop lines after `update`, which a resumed run will write again; a sentence where others are damaged."""
+    """Drop lines after `update`, which a resumed run rewrites; return a sentence on damaged ones, if any."""
     found = read_metrics(path)
     kept = [json.dumps(row) + "\n" for row in found.rows if row["update"] <= update]
     write_atomically(path, "".join(kept).encode())

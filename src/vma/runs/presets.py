@@ -1,4 +1,4 @@
-"""Every experiment of the paper as typed settings, derived from each other; each says what the paper reports."""
+"""Every experiment of the paper as typed settings, derived from one another, with what the paper reports."""
 
 from dataclasses import replace
 
@@ -141,7 +141,7 @@ GMN = {
     "gmn-gmn": MATCHING_NETWORK,
     "gmn-published": replace(
         MATCHING_NETWORK,
-        data=replace(GMN_SPLIT.data, size=28),  # its layers fit no other
+        data=replace(GMN_SPLIT.data, size=28),  # the only size that its layers fit
         model=replace(
             MATCHING_NETWORK.model,
             style="published",
@@ -191,7 +191,7 @@ FAST_UPDATES = 10_000  # awake
 def fast(settings: TrainSettings) -> TrainSettings:
     """The same for a small budget: 32 maps, modern layers, Muon, DReG, warm-up and decay, averaged weights.
 
-    A model that reads raw items then sleeps, so that q(a|x) becomes as good as the model behind it.
+    A model that reads raw items sleeps afterwards, so that q(a|x) becomes as good as the rest of the model.
     """
     quick = replace(
         settings,
@@ -212,7 +212,7 @@ def with_sleep(settings: TrainSettings) -> TrainSettings:
 
 
 def in_order(settings: TrainSettings) -> TrainSettings:
-    """A fast preset with pixels that know their neighbours: blind at first, so that m and z are used at all."""
+    """A fast preset whose pixels know their neighbours: blind at first, so that m and z are used at all."""
     return replace(
         settings,
         model=replace(settings.model, likelihood="reading-order"),
@@ -224,7 +224,7 @@ def in_order(settings: TrainSettings) -> TrainSettings:
 def fast_perceptron(settings: TrainSettings, rate: float, updates: int) -> TrainSettings:
     """MNIST for a small budget: the paper's networks with a higher rate, warm-up, decay and averaged weights.
 
-    Muon is not used here: it taught z to explain the digits before the address could (lab notes).
+    Muon is not used: with it, z learned to explain the digits before the address could (lab notes).
     """
     return replace(
         settings,
@@ -235,7 +235,7 @@ def fast_perceptron(settings: TrainSettings, rate: float, updates: int) -> Train
 
 
 def named() -> dict[str, TrainSettings]:
-    """All presets, each knowing its name."""
+    """All presets by name, with the name also in their settings."""
     presets = {**MNIST, **LEARNED_OMNIGLOT, **FEW_SHOT_OMNIGLOT, **GMN, **GLYPHS}
     own_layers = [name for name in GMN if name != "gmn-published"]
     for name in [*LEARNED_OMNIGLOT, *FEW_SHOT_OMNIGLOT, *own_layers, *GLYPHS]:

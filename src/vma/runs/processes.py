@@ -18,13 +18,13 @@ from vma.errors import InputError
 from vma.files import from_outside
 from vma.ranges import shown
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt
 ONE_GIGABYTE = 1 << 30
 
 
 @dataclass(frozen=True)
 class Processes:
-    """Which process this is, of how many, and its device."""
+    """The number of this process among all processes, and its device."""
 
     rank: int
     world: int
@@ -43,7 +43,7 @@ class Processes:
         return DistributedDataParallel(model, device_ids=ids)
 
     def largest(self, value: float) -> float:
-        """The largest value of any process, so that all of them go by one clock."""
+        """The largest value of any process, so that all go by the same clock."""
         if self.world == 1:
             return value
         shared = torch.tensor(value, dtype=torch.float64, device=self.device)
@@ -51,7 +51,7 @@ class Processes:
         return float(shared.item())
 
     def any(self, flag: bool) -> bool:
-        """Whether any process raises the flag: all stop together, or none."""
+        """Whether any process raises the flag, so that all stop together or none does."""
         return self.largest(float(flag)) > 0
 
 
@@ -59,7 +59,7 @@ DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
 
 
 def number_of_environment(name: str, least: int, default: int) -> int:
-    """A whole number in the environment, as torchrun sets them; `default` where there is none."""
+    """A whole number from an environment variable, such as torchrun sets; `default` if it is not set."""
     text = os.environ.get(name, str(default))
     if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or int(text) < least:
         raise InputError(
@@ -84,7 +84,7 @@ def choose_device(name: str) -> torch.device:
 
 @contextmanager
 def processes(device: str = "auto") -> Iterator[Processes]:
-    """The processes that torchrun started, joined; or this one alone."""
+    """The processes that torchrun started, joined in a group; otherwise this one alone."""
     chosen = choose_device(device)
     world = number_of_environment("WORLD_SIZE", 1, 1)
     if world == 1:
@@ -105,9 +105,9 @@ def processes(device: str = "auto") -> Iterator[Processes]:
 
 
 def keep_memory() -> None:
-    """Raise glibc's thresholds for returning memory; elsewhere do nothing.
+    """Raise glibc's thresholds for returning memory to the system; on other systems, do nothing.
 
-    Otherwise it returns and re-maps large blocks at every update.
+    Otherwise glibc returns large blocks and maps them again at every update.
     """
     if sys.platform != "linux":
         return

@@ -1,4 +1,4 @@
-"""What a run is made of: model, data, episodes, optimiser and their numbers, typed and frozen."""
+"""The settings of a run: model, data, episodes, optimiser and their numbers, typed and frozen."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -24,7 +24,7 @@ from vma.ranges import (
 )
 from vma.warps import WarpSettings
 
-NEVER = 10_000_000  # updates: a time budget ends the run
+NEVER = 10_000_000  # updates: more than a time budget ever allows
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class DataSettings:
         name: A dataset of `vma data list`.
         split: How its classes are divided; None for the dataset's default.
         size: Side of the images; None for the dataset's default.
-        held_out: Training classes kept apart for validation, where the data has no validation part.
-        stochastic_binarization: Draw pixels as 0 or 1 at each step anew, grey levels being probabilities.
+        held_out: Training classes kept apart for validation if the data has no validation part.
+        stochastic_binarization: Draw pixels anew at each step, 1 with the grey level as probability, else 0.
         folder: How the images of the dataset `folder` are read.
     """
 
@@ -53,15 +53,15 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class EpisodeSettings:
-    """What one update looks at.
+    """What one update is computed from.
 
     Attributes:
-        kind: `few-shot` (targets and memory items of the same classes), `recall` (targets out of the memory),
+        kind: `few-shot` (targets and memory items of the same classes), `recall` (targets from the memory),
             `batch` (targets alone: learned memory, VAE), or `sequence` (each image given those before it: GMN).
         classes: Classes of a few-shot episode, or of a sequence.
         targets: Targets of each class; of the whole episode for `recall` and `batch`; length of a sequence.
         shots: Memory items of each class; |M| for `recall`; number of sequences; unused for `batch`.
-        episodes: Episodes of one update, each with a memory of its own; their gradients are averaged.
+        episodes: Episodes of one update, each with its own memory; their gradients are averaged.
     """
 
     kind: Literal["few-shot", "recall", "batch", "sequence"] = "few-shot"
@@ -79,15 +79,15 @@ class OptimiserSettings:
     """How the parameters move.
 
     Attributes:
-        name: `adam`; `muon` for all matrices, or `muon-kernels` for those of convolutions, with Adam for all else.
+        name: `adam`; `muon` for all matrices, or `muon-kernels` for kernels of convolutions, and Adam for the rest.
         rate: Learning rate of Adam.
         muon_rate: Learning rate of Muon.
         beta2: Adam's second decay.
-        weight_decay: λ, on all parameters but a learned memory: Adam adds λθ to the gradient, as of an L2 penalty;
-            Muon, which does not look at a gradient's size, multiplies θ by 1 − rate · λ at each update.
+        weight_decay: λ, on all parameters except a learned memory. Adam adds λθ to the gradient, as for an L2
+            penalty; Muon, which ignores a gradient's size, multiplies θ by 1 − rate · λ at each update.
         warmup: Updates over which the rate rises from zero.
-        schedule: `constant`; `cosine` to `floor` times the rate at the end of the updates or of the minutes; or
-            `steps`, the rate times 1, 0.3 and 0.1 for a third of them each.
+        schedule: `constant`; `cosine`, down to `floor` times the rate at the end of the updates or minutes; or
+            `steps`, a third of the run each with 1, 0.3 and 0.1 times the rate.
         floor: See `schedule`.
         clip: Largest norm of a gradient; 0 for no limit.
         average: Decay of the moving average of the weights that is validated and saved; 0 for none.
@@ -110,21 +110,21 @@ class OptimiserSettings:
 
 @dataclass(frozen=True)
 class SleepSettings:
-    """Sleep: q(a|x) learns from the model's own dreams, of which the address is known; all else is held fixed.
+    """Sleep: q(a|x) learns from the model's own dreams, whose addresses are known; all else is held fixed.
 
     Attributes:
-        share: Share of the run, of its updates or of its minutes, that is slept at the end; 0 for none.
-        matching: What becomes of the matching networks when sleep begins: `kept` as they are, `anew` for new
-            weights, or `tied` for one new network of both keys and queries.
+        share: Share of the run, of its updates or minutes, that is spent asleep at the end; 0 for none.
+        matching: The matching networks when sleep begins: `kept` as they are, `anew` with new weights, or `tied`,
+            one new network for both keys and queries.
         dreams: Dreams of one update.
-        binary: Dream in black and white; else a dream is the probability of ink of every pixel.
-        classes: Classes in the memories that are dreamt from, one number for each update in turn; none for that
-            of the episodes.
-        shots: Items of each class in these memories; 0 for that of the episodes.
-        rate: Learning rate of Adam asleep; schedule and all else are the optimiser's.
+        binary: Dream in black and white; otherwise a dream holds the probability of ink of every pixel.
+        classes: Classes in the memories to dream from, one number for each update in turn; empty for the number
+            in the episodes.
+        shots: Items of each class in these memories; 0 for the number in the episodes.
+        rate: Learning rate of Adam asleep; the schedule and everything else are the optimiser's.
         muon_rate: Learning rate of Muon asleep.
-        beside: Weight of the same objective beside the estimator while awake; 0 for none.
-        begin: Share of the wake updates after which `beside` begins.
+        beside: Weight of the same objective while awake, beside the estimator's; 0 for none.
+        begin: Share of the wake updates after which `beside` applies.
     """
 
     share: ShareBelowOne = 0.0
@@ -143,22 +143,22 @@ class SleepSettings:
 
     @property
     def any(self) -> bool:
-        """Whether the run ever dreams."""
+        """Whether the run dreams at all."""
         return self.share > 0 or self.beside > 0
 
 
 @dataclass(frozen=True)
 class BlindSettings:
-    """Blind targets: their pixels do not know those before them, so that m and z have to say everything.
+    """Blind targets: their pixels do not see those before them, so that m and z have to explain everything.
 
-    Pixels that see their neighbours can do without m and z. So a run begins with blind targets, and ends with
-    seeing ones: b = start + (end − start) · min(1, done / until) is the share of the blind when a share `done` of
-    the part awake is done.
+    Pixels that see their neighbours can do without m and z. A run therefore begins with blind targets and ends
+    with seeing ones: b = start + (end − start) · min(1, done / until) is the share of blind targets when a share
+    `done` of the part awake is done.
 
     Attributes:
-        start: Share of the blind at the start.
-        end: Share of the blind at the end.
-        until: Share of the part awake after which it is `end`.
+        start: Share of blind targets at the start.
+        end: Share of blind targets at the end.
+        until: Share of the part awake after which the share is `end`.
     """
 
     start: Share = 0.0
@@ -170,40 +170,40 @@ class BlindSettings:
 
     @property
     def any(self) -> bool:
-        """Whether a target is ever blind."""
+        """Whether any target is ever blind."""
         return max(self.start, self.end) > 0
 
     def share(self, done: float) -> float:
-        """The share of the blind when a share `done` of the part awake is done."""
+        """The share of blind targets when a share `done` of the part awake is done."""
         return self.start + (self.end - self.start) * min(1.0, done / self.until)
 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """A run, whole: what is saved with it and what it can be repeated from.
+    """All settings of a run; they are saved with it, and it can be repeated from them.
 
     Attributes:
         preset: Name of the preset it was derived from.
-        description: What the paper does and reports, in a line.
+        description: One line on what the paper does and reports.
         model: The model.
         data: The images.
-        episode: What one update looks at.
+        episode: What one update is computed from.
         optimiser: How the parameters move.
         sleep: How q(a|x) learns from dreams.
-        warps: What the matching networks see of an image in training, asleep and, if `warp_awake`, awake.
+        warps: How images are warped for the matching networks in training: asleep and, if `warp_awake`, awake.
         warp_awake: Whether the matching networks see warped images while awake too.
         blind: How many targets are blind, for the likelihood `reading-order`.
-        address_after: Updates after which q(a|x) and p(a) begin to learn. A learned memory needs some: until the
-            decoder knows the mean image, whichever item resembles it is the best for every x, and a few take all.
+        address_after: Updates after which q(a|x) and p(a) begin to learn. A learned memory needs a delay: until
+            the decoder knows the mean image, the item most like that is best for every x, and a few items take all.
         samples: K.
         estimator: Gradient estimator.
         latent_gradient: `pathwise` or `dreg`.
         updates: Number of updates.
-        minutes: Time budget; 0 for none. The run ends with what comes first.
-        least_updates: Updates that are made even if the minutes are over.
+        minutes: Time budget; 0 for none. The run ends at whichever of updates and minutes comes first.
+        least_updates: Updates that are made even when the minutes are over.
         seed: Seed of everything random.
         threads: Threads of torch; 0 for torch's own choice.
-        precision: `float32`, or `bfloat16` mixed precision where the device has it.
+        precision: `float32`, or mixed precision with `bfloat16` if the device has it.
         log_every: Updates between two lines of metrics.
         validate_every: Updates between two validations.
         checkpoint_every: Updates between two checkpoints.

@@ -42,10 +42,10 @@ def train(
 
     Args:
         settings: A preset of `vma presets`, or settings of your own.
-        data: The images: a `Dataset`, or arrays [n, height, width] with `labels`. A path is the folder of the files
-            that the settings' dataset is read from; without any, they are looked for as `vma train` does.
-        labels: The class of each image, where `data` are arrays.
-        changes: What is different from the settings, by the names of the command line, such as `model.maps`.
+        data: The images: a `Dataset`, or arrays [n, height, width] with `labels`. A path names the folder with the
+            files of the settings' dataset; by default they are looked for where `vma train` does.
+        labels: The class of each image, if `data` are arrays.
+        changes: Settings to change, by their names on the command line, such as `model.maps`.
         folder: Folder of the run; the default is runs/PRESET-TIME.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         quiet: Show nothing.
@@ -68,7 +68,7 @@ def resume(
     device: str = "auto",
     quiet: bool = False,
 ) -> Run:
-    """Go on where a run stopped: same settings, same losses as if it had not.
+    """Go on where a run stopped, with the same settings; the losses are those of an uninterrupted run.
 
     >>> small = {"updates": 2, "model.maps": 8, "picture_minutes": 0}
     >>> run = vma.train("glyphs-fewshot", changes=small, quiet=True)
@@ -77,10 +77,10 @@ def resume(
 
     Args:
         folder: Folder of the run.
-        data: The same data as before, where it was given.
-        labels: The class of each image, where `data` are arrays.
-        updates: Another number of updates, to train longer.
-        minutes: Another time budget, counted from the run's start.
+        data: The same data as before, if it was given.
+        labels: The class of each image, if `data` are arrays.
+        updates: A larger number of updates, to train longer.
+        minutes: A larger time budget, counted from the run's start.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         quiet: Show nothing.
     """
@@ -110,7 +110,7 @@ def sleep(
     device: str = "auto",
     quiet: bool = False,
 ) -> Run:
-    """Let a run sleep: q(a|x) learns from the model's own dreams, and nothing else is changed.
+    """Let a run sleep: q(a|x) learns from the model's own dreams, and nothing else changes.
 
     >>> small = {"updates": 2, "model.maps": 8, "picture_minutes": 0}
     >>> run = vma.train("glyphs-fewshot", changes=small, quiet=True)
@@ -119,13 +119,13 @@ def sleep(
 
     Args:
         folder: Folder of the run.
-        data: The same data as before, where it was given.
-        labels: The class of each image, where `data` are arrays.
+        data: The same data as before, if it was given.
+        labels: The class of each image, if `data` are arrays.
         updates: Updates asleep.
         minutes: Minutes asleep, instead of updates.
-        settings: How it sleeps; share, beside and begin have no meaning here.
-        warps: What the matching networks see of an image meanwhile.
-        threads: Threads of torch; those of the run by default.
+        settings: How it sleeps; `share`, `beside` and `begin` have no effect here.
+        warps: How images are warped for the matching networks meanwhile.
+        threads: Threads of torch; by default as many as the run had.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         quiet: Show nothing.
     """
@@ -138,14 +138,14 @@ def sleep(
 
 
 def ended(ending: Ending, run: Run) -> Run:
-    """The run, which came to its end; one that was interrupted has been saved, and the interruption goes on."""
+    """The run if it came to its end; an interrupted run has been saved, and the interruption is raised again."""
     if not ending:
         raise Interrupted(ending.signal)
     return run
 
 
 def as_data(data: Data, labels: Any) -> Dataset | Path | None:
-    """What training reads: a dataset as it is or made of arrays, or the folder of a dataset's files."""
+    """The data that training reads: a dataset, one made of arrays, or the folder of a dataset's files."""
     if data is None or isinstance(data, Dataset | str | Path):
         if labels is not None:
             raise InputError("Labels belong to arrays of images: leave them out, or give the arrays.")
@@ -161,7 +161,7 @@ def find_preset(name: str) -> TrainSettings:
 
 
 def with_changes(settings: TrainSettings, changes: Mapping[str, Any]) -> TrainSettings:
-    """The settings with some values changed, by dotted names such as `model.maps`; what is unknown is refused."""
+    """The settings with some values changed, by dotted names such as `model.maps`; unknown names are refused."""
     values = msgspec.to_builtins(settings)
     for name, value in changes.items():
         if isinstance(value, Mapping):
@@ -177,12 +177,12 @@ def with_changes(settings: TrainSettings, changes: Mapping[str, Any]) -> TrainSe
 
 
 def fresh_folder(preset: str) -> Path:
-    """runs/PRESET-TIME; under torchrun only the first process's is used."""
+    """runs/PRESET-TIME; under torchrun, all processes use the first one's."""
     return default_root() / f"{preset or 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def check_can_be_longer(run: Run, settings: TrainSettings) -> None:
-    """Refuse to lengthen a run that has slept, or whose rate has fallen to its end: it would rise again."""
+    """Refuse to lengthen a run that has slept, or whose rate has fallen to its end and would rise again."""
     if run.sleep_file.exists():
         raise InputError(
             f"The run {run.folder} has fallen asleep, so it cannot be trained longer awake: "
@@ -201,7 +201,7 @@ def check_can_be_longer(run: Run, settings: TrainSettings) -> None:
 def with_sleep(
     settings: TrainSettings, awake: Progress, updates: int, minutes: float, sleep: SleepSettings
 ) -> TrainSettings:
-    """The settings of a run that ends with this sleep: its share is what comes after the part awake."""
+    """The settings of a run that ends with this sleep; its share is the part of the run that comes after waking."""
     if updates < 1 or minutes < 0:
         raise InputError("A sleep takes one or more updates, or some minutes.")
     if minutes:
@@ -219,7 +219,7 @@ def with_sleep(
 
 
 def awake_progress(run: Run) -> Progress:
-    """Where the run was awake last."""
+    """Where the run stood when it was last awake."""
     run.settings()
     progress = read_progress(run.checkpoint_file) if run.checkpoint_file.exists() else Progress()
     if progress.update == 0:

@@ -1,4 +1,4 @@
-"""How training ends: of itself, or by a signal, which lets it save first."""
+"""How training ends: by itself, or by a signal, after which it still saves."""
 
 import signal
 import threading
@@ -13,7 +13,7 @@ class Ending:
     """How training ended.
 
     Attributes:
-        signal: Number of the signal that interrupted it; 0 where it came to its end.
+        signal: Number of the signal that interrupted it; 0 if it came to its end.
     """
 
     signal: int = 0
@@ -24,12 +24,12 @@ class Ending:
 
 @contextmanager
 def interruptions() -> Iterator[list[int]]:
-    """A list that is filled by Ctrl-C, a termination signal or a closed terminal; a second one ends the process.
+    """Yield a list that receives the first signal: Ctrl-C, termination, or a closed terminal.
 
-    A hang-up that is ignored, as under nohup, stays so.
+    A second signal ends the process. Hang-ups that are ignored, as under nohup, stay ignored.
     """
     caught: list[int] = []
-    if threading.current_thread() is not threading.main_thread():  # only the main thread is told of signals
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
         yield caught
         return
 

@@ -1,4 +1,4 @@
-"""The episodes of a run: for training, and on held-out training classes for validation."""
+"""The episodes of a run: for training, and for validation on held-out training classes."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ OPTIONS = (
     "The options are --data.held-out, --episode.classes, --episode.targets, --episode.shots and --sleep.classes; "
     "an episode has to fit the classes for training and those held out alike."
 )
-VALIDATION_SEED = 1_000_003  # added to the seed: validation episodes are never training ones
+VALIDATION_SEED = 1_000_003  # added to the seed, so that validation episodes never occur in training
 DREAM_SEED = 2_000_003
 
 
@@ -33,7 +33,7 @@ class RunEpisodes:
     channels: int = 1
 
     def dreams(self, update: int) -> Episode:
-        """The episode whose memory is dreamt from: memories of every size in turn."""
+        """The episode whose memory is dreamt from; memories of all sizes take turns."""
         samplers = self.memories or (self.train,)
         return samplers[update % len(samplers)].episode(update)
 
@@ -56,7 +56,7 @@ def open_episodes(
 
 
 def sizes_asleep(settings: TrainSettings) -> list[TrainSettings]:
-    """The settings with each of the memories that `sleep` names instead of the episodes' own."""
+    """The settings once for each memory size that `sleep` lists, in place of the episodes' own size."""
     sleep, episode = settings.sleep, settings.episode
     if not sleep.share or episode.kind != "few-shot":
         return []
@@ -68,7 +68,7 @@ def sizes_asleep(settings: TrainSettings) -> list[TrainSettings]:
 
 
 def datasets(settings: TrainSettings, data: Dataset | Path | None) -> tuple[Dataset, Dataset]:
-    """(for training, for validation): the data's own validation part, or held-out training classes."""
+    """(for training, for validation): the data's own validation part, or else held-out training classes."""
     if isinstance(data, Dataset):
         return held_out(settings, data)
     chosen, parts = settings.data, DATASETS[settings.data.name].parts
@@ -85,7 +85,7 @@ def datasets(settings: TrainSettings, data: Dataset | Path | None) -> tuple[Data
 
 
 def held_out(settings: TrainSettings, train: Dataset) -> tuple[Dataset, Dataset]:
-    """(kept, held out) of the training data: classes apart, or images where episodes do not go by class."""
+    """(kept, held out) of the training data: by classes, or by images if episodes are not drawn by class."""
     if train.labels is not None and settings.episode.kind in ("few-shot", "sequence"):
         return train.hold_out_classes(settings.data.held_out, settings.seed)
     enough = settings.episode.shots if settings.episode.kind == "recall" else 1
@@ -93,7 +93,7 @@ def held_out(settings: TrainSettings, train: Dataset) -> tuple[Dataset, Dataset]
 
 
 def hold_out_images(dataset: Dataset, count: int, seed: int) -> tuple[Dataset, Dataset]:
-    """(kept, held out): `count` random images apart, where episodes do not go by class."""
+    """(kept, held out): `count` random images are held out, for episodes that are not drawn by class."""
     order = np.random.default_rng(seed).permutation(len(dataset))
     kept, held_out = np.sort(order[count:]), np.sort(order[:count])
     return (
@@ -121,9 +121,9 @@ def sampler(settings: TrainSettings, dataset: Dataset, seed: int, rank: int, wor
 def for_model(
     episode: Episode, device: torch.device, length: int = 0
 ) -> tuple[torch.Tensor, Memory | PrecedingImages | None]:
-    """Targets and memory on `device`; None where the memory is learned or there is none.
+    """Targets and memory on `device`; the memory is None if it is learned or there is none.
 
-    With a `length`, targets are the images of sequences, and the memory of each is those before it.
+    With a `length`, targets are the images of sequences, and the memory of each is the images before it.
     """
     tensors = episode.tensors(device)
     if length:
@@ -134,6 +134,6 @@ def for_model(
 
 
 def generator(seed: int, update: int, rank: int, device: torch.device) -> torch.Generator:
-    """The randomness of one update: a function of seed, update and rank, so that there is no state to save."""
+    """The randomness of one update: a function of seed, update and rank, so that no state has to be saved."""
     mixed = np.random.SeedSequence([seed, update, rank]).generate_state(1, np.uint64)
     return torch.Generator(device).manual_seed(int(mixed[0]))

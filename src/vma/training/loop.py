@@ -38,7 +38,7 @@ from vma.training.phases import Asleep, Awake, NotFinite, Phase
 from vma.training.view import SilentView, View, make_view, say_once
 
 VALIDATION_EPISODES = 8
-ROUNDING = 1e-9  # of a share of the run
+ROUNDING = 1e-9  # of a share of the run that is done
 
 
 def train_run(
@@ -53,15 +53,15 @@ def train_run(
 ) -> Ending:
     """Train as `settings` say, into the folder of `run`; with `resume`, go on from its checkpoint.
 
-    Returns how it ended, which is true if the run came to its end; otherwise it was interrupted, and saved.
+    Returns how it ended: true if the run came to its end, false if it was interrupted and saved.
 
     Args:
         settings: The run's settings.
         run: Where it is kept.
-        data: The images themselves, or the folder with the data files; else VMA_DATA, the cache, a download.
+        data: The images, or the folder with the data files; by default VMA_DATA, the cache, or a download.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         resume: Go on from the checkpoint in the folder.
-        sleep_anew: Go on from where it was awake last, though it may have slept since.
+        sleep_anew: Go on from where it was last awake, even if it has slept since.
         quiet: Show nothing.
     """
     if settings.threads:
@@ -70,7 +70,7 @@ def train_run(
     with processes(device) as here:
         check_precision(settings, here)
         content = ""
-        if isinstance(data, Dataset):  # a resumed run must not go on with other images of the preset's name
+        if isinstance(data, Dataset):  # so that a resumed run never reads the preset's dataset instead
             settings = replace(settings, data=replace(settings.data, name=data.name))
             content = data.content_hash()
         if resume:
@@ -104,13 +104,13 @@ class Trainer:
         self.identity = ""
 
     def fit(self, resume: bool, sleep_anew: bool = False) -> Ending:
-        """Update until updates or minutes are used up, or somebody interrupts; how it ended."""
+        """Update until updates or minutes are used up, or a signal arrives; returns how it ended."""
         if self.here.is_first:
             self.identity = self.run.identity()
         if resume:
             self.restore(sleep_anew)
         elif self.here.is_first:
-            self.save_progress()  # so that a run without a checkpoint is one that has lost it
+            self.save_progress()  # so a run without a checkpoint must have lost it
         self.phase.share()
         started = time.monotonic() - self.seconds
         checkpoint, picture = Due(self.settings.checkpoint_minutes), Due(self.settings.picture_minutes)
@@ -132,7 +132,7 @@ class Trainer:
         return ending
 
     def restore(self, sleep_anew: bool = False) -> None:
-        """Take up where the checkpoint left off, or start anew where none had been written."""
+        """Resume at the checkpoint; start from nothing if none has been written yet."""
         file = file_to_resume(self.run, sleep_anew)
         if file == self.run.sleep_file:
             self.phase = Asleep(self.phase.model, self.settings, self.episodes, self.here)
@@ -145,9 +145,9 @@ class Trainer:
             )
         if self.here.is_first:
             if sleep_anew:
-                self.save_model()  # of the part awake: no other is left that the next sleep could be lost with
+                self.save_model()  # the awake one, since the next sleep could otherwise lose it
                 self.run.sleep_file.unlink(missing_ok=True)
-            self.run.keep_settings(self.settings)  # only now: a refused run is left as it was
+            self.run.keep_settings(self.settings)  # only now: a refused run stays as it was
             complaint = self.run.keep_metrics_until(self.update)
             if complaint and not isinstance(self.view, SilentView):
                 say_once(complaint)
@@ -166,7 +166,7 @@ class Trainer:
         return self.here.any(is_at_its_end(Progress(self.update, self.seconds), self.settings))
 
     def progress(self) -> float:
-        """Share of the run that is done, by updates or by time, whichever is further."""
+        """Share of the run that is done: by updates or by time, whichever is larger."""
         by_time = share_of_time(self.update, self.seconds, self.settings)
         return max(self.update / self.settings.updates, by_time)
 
@@ -175,7 +175,7 @@ class Trainer:
         return self.asleep_since is None and self.progress() >= self.awake_share - ROUNDING
 
     def fall_asleep(self) -> None:
-        """Save what was learned awake, and go on with dreams of it."""
+        """Save what was learned awake, and go on by dreaming."""
         self.save()
         self.asleep_since, self.awake_share = self.update, self.progress()
         self.phase = Asleep(self.phase.average.model, self.settings, self.episodes, self.here)
@@ -184,7 +184,7 @@ class Trainer:
         self.phase.share()
 
     def done(self) -> float:
-        """Share of the phase that is done."""
+        """Share of the present phase that is done."""
         if self.asleep_since is None:
             return self.progress() / self.awake_share
         return (self.progress() - self.awake_share) / (1.0 - self.awake_share)
@@ -201,7 +201,7 @@ class Trainer:
         self.update += 1
 
     def report(self) -> None:
-        """Write a line of metrics when one is due, with a validation when that is due too."""
+        """Write a line of metrics if it is time for one, with a validation if it is time for that too."""
         settings = self.settings
         due = self.update % settings.log_every == 0 or self.update % settings.validate_every == 0
         if not due or not self.here.is_first:
@@ -225,13 +225,13 @@ class Trainer:
 
     @property
     def checkpoint_file(self) -> Path:
-        """Where the phase that the run is in is saved."""
+        """The checkpoint file of the present phase."""
         return self.run.checkpoint_file if self.asleep_since is None else self.run.sleep_file
 
     def save(self) -> None:
-        """Write the checkpoint, and then the model; one that is asleep is not for use until it has slept enough.
+        """Write the checkpoint, then the model; one that is asleep is written only when it has slept enough.
 
-        A kill between the two leaves the model of the checkpoint before, which says so itself (`state`).
+        A kill between the two leaves the model of the previous checkpoint, and the file says so (see `state`).
         """
         for_use = (
             self.finished() or self.asleep_since is None
@@ -242,7 +242,7 @@ class Trainer:
                 self.save_model()
 
     def state(self) -> Progress:
-        """Where the run stands, as checkpoint and model say it."""
+        """Where the run stands, as checkpoint and model record it."""
         return Progress(self.update, self.seconds, self.asleep_since, self.awake_share, self.identity)
 
     def save_progress(self) -> None:
@@ -257,7 +257,7 @@ class Trainer:
         save_model(self.phase.average.model, self.run.model_file, notes=header_of(self.state()))
 
     def draw(self) -> None:
-        """Write pictures: learning curves, and samples beside the memory they were drawn from."""
+        """Draw learning curves, and samples beside the memory that they come from."""
         if (
             not self.here.is_first
             or not self.settings.picture_minutes
@@ -276,7 +276,7 @@ class Trainer:
 
 
 def can_plot(quiet: bool) -> bool:
-    """Whether pictures can be drawn; where matplotlib is not installed, a sentence says so, once."""
+    """Whether pictures can be drawn; if matplotlib is not installed, a sentence says so once."""
     try:
         importlib.import_module("matplotlib")
     except ModuleNotFoundError as error:
@@ -291,7 +291,7 @@ def can_plot(quiet: bool) -> bool:
 def validation(
     model: GenerativeModel, episode: Episode, settings: TrainSettings, number: int
 ) -> dict[str, float]:
-    """NLL of one episode, and the share of its targets whose class has the most mass of q(a|x)."""
+    """NLL of one episode, and the share of targets whose own class has the most mass of q(a|x)."""
     device = next(model.parameters()).device
     x, memory = for_model(episode, device, settings.length)
     source = generator(settings.seed, number, 1 << 30, device)
@@ -305,7 +305,7 @@ def validation(
 
 
 class Pace:
-    """Updates per second since the last look."""
+    """Updates per second since the previous call."""
 
     def __init__(self, update: int = 0, seconds: float = 0.0) -> None:
         self.last = (update, seconds)
@@ -318,7 +318,7 @@ class Pace:
 
 
 class Due:
-    """Whether so many minutes have passed since the last time that something was done; never for 0."""
+    """Whether so many minutes have passed since something was last done; never, for 0 minutes."""
 
     def __init__(self, minutes: float) -> None:
         self.seconds, self.last = 60 * minutes, time.monotonic()
@@ -332,7 +332,7 @@ class Due:
 
 
 def check_precision(settings: TrainSettings, here: Processes) -> None:
-    """Mixed precision only where the device has it."""
+    """Refuse mixed precision on a device that does not support it."""
     if settings.precision == "bfloat16" and here.device.type == "cpu":
         raise InputError(
             "precision='bfloat16' needs a GPU: on a CPU it is several times slower than float32."

@@ -1,4 +1,4 @@
-"""What a run shows of itself: a window of updates, averaged."""
+"""What a run reports about itself: metrics averaged over a window of updates."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Window:
         self.sums += torch.cat([means, torch.ones(1).double()])
 
     def row(self, update: int) -> dict[str, Any]:
-        """The means since the last row, without those that are not numbers; starts a new window."""
+        """The means since the last row, without those that are NaN; a new window begins."""
         means = (self.sums[:-1] / self.sums[-1]).tolist()
         self.sums.zero_()
         known = {name: mean for name, mean in zip(self.names, means, strict=True) if not math.isnan(mean)}
@@ -52,7 +52,7 @@ def episode_means(estimate: Estimate) -> Float[Tensor, "metrics"]:
 
 @torch.no_grad()
 def dream_means(recognised: DreamRecognition | None) -> Float[Tensor, "metrics"]:
-    """The metrics `DREAMS`, averaged over dreams; not a number where nothing was dreamt."""
+    """The metrics `DREAMS`, averaged over dreams; NaN if nothing was dreamt."""
     if recognised is None:
         return torch.full((len(DREAMS),), torch.nan, dtype=torch.float64)
     values = (recognised.log_q_a, recognised.found, recognised.found_class, recognised.kl_p_a)

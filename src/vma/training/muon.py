@@ -1,7 +1,7 @@
-"""Muon: momentum, orthogonalised (Jordan et al., 2024), for kernels and fully-connected weights.
+"""Muon: orthogonalised momentum (Jordan et al., 2024), for kernels and fully-connected weights.
 
-torch.optim.Muon takes two-dimensional parameters only and works in bfloat16, which is slow on most CPUs. Here
-kernels are flattened, matrices of one shape are orthogonalised together, and the type stays as it is.
+torch.optim.Muon takes only two-dimensional parameters and works in bfloat16, which is slow on most CPUs. Here
+kernels are flattened, matrices of equal shape are orthogonalised together, and the type is kept.
 """
 
 from collections import defaultdict
@@ -36,8 +36,8 @@ def as_matrix(tensor: Tensor, transposed: bool) -> Tensor:
 class Muon(torch.optim.Optimizer):
     """θ ← (1 − rate · decay) θ − rate · √max(1, rows/columns) · orthogonalise(momentum).
 
-    The momentum is Nesterov's, with 0.95. The decay is apart from the gradient, as Muon's authors have it: inside
-    it would be nearly lost, as singular values become 1 whatever they were.
+    The momentum is Nesterov's, 0.95. As in the authors' version, the decay is separate from the gradient: as a
+    part of it, it would almost vanish, because all singular values become 1.
     """
 
     def __init__(

@@ -13,11 +13,11 @@ from vma.runs.settings import OptimiserSettings
 from vma.training.muon import Muon
 
 CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
-STEPS = (1.0, 0.3, 0.1)  # what the rates are multiplied with in equal parts of a run
+STEPS = (1.0, 0.3, 0.1)  # factors on the rates in equal parts of a run
 
 
 def build_optimisers(model: nn.Module, settings: OptimiserSettings) -> list[torch.optim.Optimizer]:
-    """Adam for everything, or Muon for matrices or kernels and Adam for the rest; no decay on a learned memory."""
+    """Adam for everything, or Muon for matrices or kernels and Adam for the rest; a learned memory never decays."""
     layers = {"adam": (), "muon": (*CONVOLUTIONS, nn.Linear), "muon-kernels": CONVOLUTIONS}[settings.name]
     matrices = dict(muon_parameters(model, layers))
     rest = {name: p for name, p in model.named_parameters() if name not in matrices and p.requires_grad}
@@ -46,9 +46,9 @@ def build_optimisers(model: nn.Module, settings: OptimiserSettings) -> list[torc
 def muon_parameters(
     model: nn.Module, layers: tuple[type[nn.Module], ...]
 ) -> Iterator[tuple[str, nn.Parameter]]:
-    """Weights of `layers` of these kinds, but for those with one map in or out and heads.
+    """Weights of `layers` of these kinds, except heads and those with one map in or out.
 
-    A head is the last layer of a Gaussian's statistics: it starts small and is left to Adam, as is e^p.
+    A head is the last layer of a Gaussian's statistics. It starts small and is left to Adam, as is e^p.
     """
     for name, module in model.named_modules():
         if isinstance(module, layers) and not isinstance(module, Head):
@@ -66,7 +66,7 @@ def transposed_kernels(model: nn.Module) -> set[str]:
 
 
 def rate_factor(settings: OptimiserSettings, update: int, progress: float) -> float:
-    """What the rates are multiplied with at `update`, when a share `progress` of the run is done."""
+    """The factor on the rates at `update`, when a share `progress` of the run is done."""
     warm = min(1.0, (update + 1) / settings.warmup) if settings.warmup else 1.0
     if settings.schedule == "constant":
         return warm

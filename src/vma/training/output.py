@@ -1,4 +1,4 @@
-"""What is printed while a run trains: its reader may go away, and the run goes on."""
+"""What is printed while a run trains; the run goes on even if its reader goes away."""
 
 import os
 import sys
@@ -8,16 +8,16 @@ from typing import Any
 
 
 class Output:
-    """A stream that falls silent when nobody reads it any more: `vma train ... | head`, or a closed terminal."""
+    """A stream that falls silent when its reader is gone: `vma train ... | head`, or a closed terminal."""
 
-    def __init__(self, stream: Any) -> None:  # a text stream, or what stands in for one
+    def __init__(self, stream: Any) -> None:  # a text stream, or a stand-in for one
         self.stream = stream
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
-        """Write, if somebody reads."""
+        """Write, if there still is a reader."""
         try:
             return self.stream.write(text)
         except OSError:
@@ -25,14 +25,14 @@ class Output:
             return len(text)
 
     def flush(self) -> None:
-        """Flush, if somebody reads."""
+        """Flush, if there still is a reader."""
         try:
             self.stream.flush()
         except OSError:
             self.fall_silent()
 
     def fall_silent(self) -> None:
-        """Send what is still to come nowhere, so that Python does not trip over it at its end either."""
+        """Discard all further output, so that Python does not fail when it flushes at exit either."""
         with suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.stream.fileno())
@@ -41,7 +41,7 @@ class Output:
 
 @contextmanager
 def output_without_reader() -> Iterator[None]:
-    """While it is entered, printing never fails, whether somebody reads or not."""
+    """A context in which printing never fails, with or without a reader."""
     output: Any = Output(sys.stdout)
     with redirect_stdout(output):
         yield

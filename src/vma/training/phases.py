@@ -1,4 +1,4 @@
-"""What a run does in turn: awake, everything learns from the bound; asleep, q(a|x) learns from dreams."""
+"""The phases of a run: awake, everything learns from the bound; asleep, q(a|x) learns from dreams."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -49,15 +49,15 @@ class Phase(ABC):
         self.optimisers = build_optimisers(trained, optimiser)
         self.average = Average(model, optimiser.average)
         self.window = Window((*names, "gradient_norm"))
-        self.means: Means = dict  # of the last loss, asked for only by an error
+        self.means: Means = dict  # of the last loss; only an error asks for them
 
     @abstractmethod
     def backward(self, update: int, done: float) -> Float[Tensor, "metrics"]:
-        """Add the gradients of one update; what the metrics are to know of it."""
+        """Add the gradients of one update; return the values for the metrics."""
 
     @abstractmethod
     def share(self) -> None:
-        """Average gradients over processes from now on; after a checkpoint was loaded."""
+        """Average gradients over processes from now on; called after a checkpoint has been loaded."""
 
     def models(self) -> dict[str, nn.Module]:
         """What a checkpoint holds: the model, and its average if there is one."""
@@ -65,7 +65,7 @@ class Phase(ABC):
         return {"model": self.model, **averaged}
 
     def step(self, update: int, number: int, done: float) -> float:
-        """One update; returns what the rates were multiplied with.
+        """One update; returns the factor that the rates were multiplied by.
 
         Args:
             update: Number of the update in the run, which decides everything random.
@@ -101,7 +101,7 @@ class Awake(Phase):
         self.objective = self.here.share(self.objective)
 
     def backward(self, update: int, done: float) -> Float[Tensor, "metrics"]:
-        """The mean gradient of the episodes of an update, one after the other, so that activations are freed."""
+        """The mean gradient of an update's episodes, one by one, so that activations are freed in between."""
         figures = torch.stack([self.episode(number, done) for number in self.numbers(update)]).mean(0)
         if update < self.settings.address_after:
             hold_addresses(self.model)
@@ -132,14 +132,14 @@ class Awake(Phase):
 
 
 def hold_addresses(model: GenerativeModel) -> None:
-    """∇ ← 0 for q(a|x) and p(a): in this update nothing moves them but a weight decay, if there is one."""
+    """∇ ← 0 for q(a|x) and p(a), so that nothing but weight decay moves them in this update."""
     for parameter in addressed(model, "hold them").addressing.parameters():
         if parameter.grad is not None:
             parameter.grad.zero_()
 
 
 class Objective(nn.Module):
-    """What an update awake differentiates, in one call, as processes that share gradients need it."""
+    """What an update awake differentiates, as a single module: processes that share gradients need one."""
 
     def __init__(self, model: GenerativeModel, settings: TrainSettings) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ class Objective(nn.Module):
     def forward(
         self, x: Tensor, memory: AnyMemory, source: torch.Generator, dreams: bool, blind: float
     ) -> tuple[Estimate, DreamRecognition | None]:
-        """The bound at one episode, and how well q(a|x) recognises dreams, if they are asked for."""
+        """The bound at one episode and, if dreams are asked for, how well q(a|x) recognises them."""
         settings = self.settings
         seen = look(settings.warps, source) if settings.warp_awake else None
         estimate = self.model(
@@ -176,7 +176,7 @@ class Asleep(Phase):
         self.recogniser: nn.Module = DreamRecogniser(model)
 
     def models(self) -> dict[str, nn.Module]:
-        """The same, and the model that dreams."""
+        """The same models, and the one that dreams."""
         return {**super().models(), "dreamer": self.dreamer}
 
     def share(self) -> None:
@@ -198,7 +198,7 @@ class Asleep(Phase):
 
 
 class DreamRecogniser(nn.Module):
-    """`recognise_dreams` as a module, as processes that share gradients need it."""
+    """`recognise_dreams` as a module, which processes that share gradients need."""
 
     def __init__(self, model: VMA) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ class DreamRecogniser(nn.Module):
 
 
 def sleeper(dreamer: VMA, settings: TrainSettings) -> VMA:
-    """The model whose matching networks will learn asleep; all else has the dreamer's weights, and keeps them."""
+    """The model whose matching networks learn asleep; the rest has the dreamer's weights and keeps them."""
     config = replace(dreamer.config, tied=dreamer.config.tied or settings.sleep.matching == "tied")
     torch.manual_seed(settings.seed + SLEEP_SEED)
     model = build_vma(config).to(next(dreamer.parameters())).requires_grad_(False)
@@ -225,7 +225,7 @@ def sleeper(dreamer: VMA, settings: TrainSettings) -> VMA:
 
 
 def means_of_terms(estimate: Estimate) -> dict[str, float]:
-    """What an error says of a bound."""
+    """What an error says about a bound."""
     names = ("log_p_a", "log_q_a", "log_p_z", "log_q_z", "log_p_x")
     return {name: float(getattr(estimate.terms, name).detach().mean()) for name in names}
 
@@ -236,11 +236,11 @@ def dreams_as_set(model: VMA, memory: AnyMemory, settings: TrainSettings, source
 
 
 def means_of_dreams(figures: Float[Tensor, "metrics"]) -> dict[str, float]:
-    """What an error says of dreams."""
+    """What an error says about dreams."""
     return dict(zip(DREAMS, figures.tolist(), strict=True))
 
 
 def check_finite(value: Tensor, means: Means) -> None:
-    """Stop at a loss or a gradient that is not finite, before it reaches the weights."""
+    """Stop at a loss or a gradient that is not finite, before it changes the weights."""
     if not bool(torch.isfinite(value)):
         raise NotFinite(", ".join(f"{name} {mean:.4g}" for name, mean in means().items()))

@@ -15,7 +15,7 @@ ROWS, COLUMNS = 8, 10
 
 @torch.no_grad()
 def draw_samples(model: GenerativeModel, episode: Episode, device: torch.device) -> SampleRows:
-    """A row for each of eight memory items, with samples from it; or samples alone where there is no raw memory."""
+    """One row per memory item, for eight items, with samples from it; only samples if there is no raw memory."""
     _, memory = for_model(episode, device)
     source = torch.Generator(device).manual_seed(0)
     if not isinstance(memory, Memory) or not model.has_addresses:

@@ -1,1 +1,1 @@
-"""The figures, drawn from saved answers and nothing else; laid out like the paper's."""
+"""The figures of experiments, drawn from saved answers alone, in the layout of the paper's."""

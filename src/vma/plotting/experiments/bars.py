@@ -1,4 +1,4 @@
-"""Figure 4B and the classification of the text: ours as bars, the paper's numbers as diamonds."""
+"""Figure 4B and the classification in the text: our results as bars, the paper's numbers as diamonds."""
 
 from typing import Any
 

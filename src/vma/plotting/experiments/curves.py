@@ -42,7 +42,7 @@ def draw_parts(axes: Axes, rows: list[dict[str, Any]]) -> None:
 
 
 def draw_level(axes: Axes, level: float, name: str) -> None:
-    """A dashed line that something is expected to reach."""
+    """A dashed line at a level that something should reach."""
     axes.axhline(level, color=INK, linewidth=1.0, linestyle=(0, (5, 3)), label=name)
 
 
@@ -77,7 +77,7 @@ def controls_figure(answers: Answers) -> Figure:
 
 
 def draw_models(axes: Axes, answer: Answer) -> None:
-    """The NLL of each model on the same targets, with its standard error, and how far it is from the first's."""
+    """The NLL of each model on the same targets, with its standard error and its distance from the first's."""
     models = answer["results"]["models"]
     for place, (colour, (key, found)) in enumerate(zip(SERIES, models.items(), strict=False)):
         axes.errorbar(
@@ -115,7 +115,7 @@ def estimators_figure(answers: Answers) -> Figure:
 
 
 def draw_estimators(axes: Axes, curves: dict[str, list[dict[str, Any]]], key: str, unit: int) -> None:
-    """A line for each estimator along `key`, and where the shortest ends."""
+    """A line for each estimator along `key`, and a mark where the shortest ends."""
     for number, (name, rows) in enumerate(curves.items()):
         x, values = [row[key] / unit for row in rows], [row["valid_nll"] for row in rows]
         axes.plot(x, values, color=SERIES[number], linewidth=1.5, label=name, markersize=3,

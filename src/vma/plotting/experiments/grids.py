@@ -18,7 +18,7 @@ PAPER_KL, PAPER_SPREAD = 2.5, 0.3
 
 
 def one_shot_samples(answers: Answers) -> Figure:
-    """Figure 4A: on the left the one item in memory, beside it samples of p(x|M)."""
+    """Figure 4A: on the left the single item in memory, beside it samples of p(x|M)."""
     found = answers["samples"]["results"]
     groups = [unpack(found["items"])[:, :1], shown(found)]
     figure = grid_figure(groups, ["in M", "samples from p(x|M)"], [TEAL, INK])
@@ -51,7 +51,7 @@ def learned_memory_figure(answers: Answers) -> Figure:
 
 
 def draw_rows(axes: Axes, answers: Answers) -> None:
-    """Samples of the learned memory, a common m_a in each row, with its p(a)."""
+    """Samples of the learned memory, with a common m_a in each row and its p(a)."""
     found = answers["samples"]["results"]
     montage(axes, shown(found), [f"{p:.2g}" for p in found["p_a"]])
     title = (
@@ -75,12 +75,12 @@ def omniglot28_figure(answers: Answers) -> Figure:
 
 
 def shown(found: dict[str, Any]) -> np.ndarray:
-    """The samples as they are to be shown; older answers have the probabilities of ink alone."""
+    """The samples as they should be shown; older answers have only the probabilities of ink."""
     return unpack(found.get("shown", found["probabilities"]))
 
 
 def montage(axes: Axes, images: np.ndarray, names: Sequence[str]) -> None:
-    """Images [rows, columns, height, width] as cards, with a word at the left of each row."""
+    """Images [rows, columns, height, width] as cards, with a word to the left of each row."""
     rows, columns = images.shape[:2]
     axes.set(xlim=(-0.85, columns + 0.02), ylim=(rows + 0.02, -0.02), anchor="NW")
     axes.axis("off")

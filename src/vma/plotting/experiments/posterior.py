@@ -40,19 +40,19 @@ def posterior_figure(answers: Answers) -> Figure:
 
 
 def choose(looked_up: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first two targets that were found, the first mistaken, the first absent; if there are any."""
+    """The first two targets that were found, the first mistaken and the first absent one, if there are any."""
     return [each for kind, count in WANTED for each in [t for t in looked_up if t["kind"] == kind][:count]]
 
 
 def lookup(each: dict[str, Any], targets: np.ndarray) -> Lookup:
-    """One target of the answer."""
+    """One target from the answer."""
     q = np.array(each["q"])
     kept = np.ones(len(q), dtype=bool)
     return Lookup(TITLES[each["kind"]], targets[each["index"]], each["label"], q, each["log_p"], kept)
 
 
 def draw_image(axes: Axes, found: Lookup, absent: bool) -> None:
-    """The target, in the frame of its class; in black where its class is not in memory."""
+    """The target in the frame of its class, or in black if its class is not in memory."""
     place_image(axes, found.target, 0.0, 0.0, INK if absent else colour_of(found.label), 2.2)
     axes.set(xlim=(0, 1), ylim=(1, 0), aspect="equal", anchor="NW")
     axes.axis("off")
@@ -72,7 +72,7 @@ def draw_memory(axes: Axes, memory: np.ndarray, labels: np.ndarray) -> None:
 
 
 def draw_histogram(axes: Axes, found: Lookup, labels: np.ndarray, ceiling: float) -> None:
-    """q(a|x) over all addresses in the colours of the classes, behind them the target's own class."""
+    """q(a|x) over all addresses in the colours of the classes, with the target's own class shaded."""
     own, addresses = labels == found.label, np.arange(len(labels))
     axes.bar(addresses[own], ceiling, width=1, color=TINT, zorder=0)
     axes.bar(addresses, found.q, width=0.85, color=[colour_of(label) for label in labels], zorder=2)

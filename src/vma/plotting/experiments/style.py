@@ -1,4 +1,4 @@
-"""What the figures of experiments share: labelled axes, error bars, the paper's marks, and what was run."""
+"""What the figures of experiments share: labelled axes, error bars, marks for the paper, and notes on the runs."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from vma.plotting.style import AMBER, BLUE, GREY, INK, TEAL, dress
 from vma.plotting.wording import length, thousands
 
-Answer = dict[str, Any]  # as its JSON has it
+Answer = dict[str, Any]  # as in its JSON file
 Answers = Mapping[str, Answer]
 
 MODELS = {"vma": "VMA", "vae": "VAE, no memory", "soft-attention": "soft attention", "gmn": "GMN"}
@@ -34,7 +34,7 @@ def label(axes: Axes, title: str, x: str, y: str = "") -> None:
 
 
 def by_updates(axes: Axes, title: str) -> None:
-    """The same with updates along the horizontal axis, in thousands where there are many."""
+    """The same with updates on the horizontal axis, in thousands if there are many."""
     label(axes, title, "updates", "nats")
     axes.locator_params(axis="x", nbins=7)
     if axes.get_xlim()[1] >= 5000:
@@ -42,7 +42,7 @@ def by_updates(axes: Axes, title: str) -> None:
 
 
 def metric(axes: Axes, rows: Sequence[Mapping[str, Any]], key: str, colour: str, name: str) -> None:
-    """One metric of a learning curve, as it was kept; a few values are drawn as dots too."""
+    """One metric of a learning curve, as it was recorded; a few values are also drawn as dots."""
     points = [(row["update"], row[key]) for row in rows if key in row]
     if points:
         few = "o" if len(points) <= 40 else None
@@ -52,7 +52,7 @@ def metric(axes: Axes, rows: Sequence[Mapping[str, Any]], key: str, colour: str,
 
 
 def error_of(mean: dict[str, Any]) -> float:
-    """The standard error, or 0 where it is not known."""
+    """The standard error, or 0 if it is not known."""
     error = mean.get("error")
     return error if error is not None and math.isfinite(error) else 0.0
 
@@ -77,7 +77,7 @@ def of_maps(model: Mapping[str, Any]) -> str:
 
 
 def sign(figure: Figure, answers: Answers) -> Figure:
-    """Write at the foot of the figure what was trained and for how long, in as many lines as it takes."""
+    """Write at the foot of the figure what was trained and for how long, on as many lines as necessary."""
     width = round(figure.get_figwidth() * CHARACTERS_PER_INCH)
     lines = wrap("   ".join(circumstances(answers)), width, break_long_words=False)
     figure.text(0.006, 0.012, "\n".join(lines), fontsize=6.5, color=GREY, va="bottom")
@@ -85,7 +85,7 @@ def sign(figure: Figure, answers: Answers) -> Figure:
 
 
 def circumstances(answers: Answers) -> list[str]:
-    """Runs with updates and hours, and the data; each once."""
+    """Runs with their updates and hours, and the data, each once."""
     compared = [pair for answer in answers.values() for pair in answer.get("models", {}).items()]
     single = [answer["model"] for answer in answers.values() if "model" in answer]
     runs = compared or [(model["preset"] or model["kind"], model) for model in single]

@@ -1,4 +1,4 @@
-"""Figure 5: NLL as the memory grows, by classes (A) and by examples of each class (B)."""
+"""Figure 5: NLL as the memory grows, by more classes (A) and by more examples of each class (B)."""
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ DASHED = (0, (5, 3))
 
 
 def classes_figure(answers: Answers) -> Figure:
-    """Figure 5A: NLL against the classes in memory, its rise target by target, and whether the class is found."""
+    """Figure 5A: NLL against the classes in memory, its rise by target, and whether the class is found."""
     figure = new_figure(13.2, 4.7)
     left, right, found = figure.subplots(1, 3, width_ratios=(1.25, 1, 1))
     figure.subplots_adjust(left=0.045, right=0.99, top=0.92, bottom=0.27, wspace=0.17)
@@ -53,7 +53,7 @@ def classes_figure(answers: Answers) -> Figure:
 
 
 def of_classes(axes: Axes, classes: list[int]) -> None:
-    """The axis of classes, on which twice as many are always one step to the right."""
+    """An axis of classes on which doubling is always one step to the right."""
     axes.set_xscale("log", base=2)
     axes.set_xticks(classes, [str(each) for each in classes])
     axes.minorticks_off()
@@ -62,7 +62,7 @@ def of_classes(axes: Axes, classes: list[int]) -> None:
 
 
 def draw_sweep(axes: Axes, answer: Answer, colour: str, shift: float) -> None:
-    """One model's line with its errors, and the line that an optimal model of disjoint classes would have."""
+    """One model's line with its errors, and the line of an optimal model of disjoint classes."""
     points, kind = answer["results"]["points"], answer["model"]["kind"]
     classes = [shift * point["classes"] for point in points]
     name = f"{MODELS[kind]}, {answer['shots']} a class, {after(answer)}"
@@ -74,7 +74,7 @@ def draw_sweep(axes: Axes, answer: Answer, colour: str, shift: float) -> None:
 
 
 def draw_rise(axes: Axes, answer: Answer, colour: str, shift: float) -> None:
-    """How far the NLL is above the one at the fewest classes, beside log C."""
+    """How far the NLL is above that with the fewest classes, beside log C."""
     points = answer["results"]["points"]
     series(
         axes, [shift * point["classes"] for point in points], [point["rise"] for point in points], colour, ""
@@ -88,7 +88,7 @@ def draw_rise(axes: Axes, answer: Answer, colour: str, shift: float) -> None:
 def draw_own_class(axes: Axes, answer: Answer, colour: str, shift: float) -> None:
     """Mass of q(a|x) on the target's own class, and the share of targets whose class has the most; dashed, chance.
 
-    The log C line alone does not show that addressing works: a model that ignores its memory lies below it.
+    The log C line alone does not show that addressing works: a model that ignores its memory is below it.
     """
     points = [point for point in answer["results"]["points"] if "own_class_mass" in point]
     classes = [shift * point["classes"] for point in points]
@@ -103,7 +103,7 @@ def draw_own_class(axes: Axes, answer: Answer, colour: str, shift: float) -> Non
 
 
 def draw_vae(axes: Axes, answers: Answers) -> None:
-    """The VAE, which has no memory that could grow, as a horizontal line."""
+    """The VAE, which has no memory to grow, as a horizontal line."""
     if "vae" in answers:
         level = answers["vae"]["results"]["points"][0]["nll"]["value"]
         name = f"{MODELS['vae']}, {after(answers['vae'])}"

@@ -1,4 +1,4 @@
-"""Table 1: NLL by number of classes and of shots, ours with the paper's beneath."""
+"""Table 1: NLL by number of classes and shots, ours with the paper's beneath."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,8 +24,8 @@ def table_figure(answers: Answers, paper: PaperNumber) -> Figure:
     """Four tables like Table 1, one for each protocol and meaning of shots.
 
     Args:
-        answers: One for each model.
-        paper: The paper's number of a model's cell, if there is one.
+        answers: One answer for each model.
+        paper: A function from a model's cell to the paper's number, None if there is none.
     """
     shots = next(iter(answers.values()))["shots"]
     lines = [(kind, classes) for kind, answer in answers.items() for classes in answer["classes"]]
@@ -42,7 +42,7 @@ def table_figure(answers: Answers, paper: PaperNumber) -> Figure:
 
 
 def start_table(axes: Axes, title: str, shots: Sequence[int], lines: int) -> None:
-    """Title and heading."""
+    """The title and the heading of a table."""
     axes.set(xlim=(-1.8, len(shots) - 0.4), ylim=(lines + 0.3, -1.5))
     axes.axis("off")
     axes.text(-1.75, -1.15, title, fontsize=9, weight="bold", color=INK)
@@ -53,7 +53,7 @@ def start_table(axes: Axes, title: str, shots: Sequence[int], lines: int) -> Non
 
 
 def of_line(answer: dict[str, Any], protocol: str, counts: str, classes: int) -> list[dict[str, Any]]:
-    """The cells of one line; with one class, both meanings of shots are the same."""
+    """The cells of one line; with one class, both meanings of shots agree."""
     wanted = (protocol, "per-class" if classes == 1 else counts, classes)
     cells = answer["results"]["cells"]
     return [cell for cell in cells if (cell["protocol"], cell["counts"], cell["classes"]) == wanted]
