@@ -29,12 +29,20 @@ def remember(page: Page, strokes: list[Points], name: str) -> None:
     expect(page.locator(".card")).to_have_count(before + 1)
 
 
+INKED = """selector => {
+    const canvas = document.querySelector(selector), copy = new OffscreenCanvas(canvas.width, canvas.height);
+    const context = copy.getContext("2d", { willReadFrequently: true });
+    context.drawImage(canvas, 0, 0);
+    const { data } = context.getImageData(0, 0, copy.width, copy.height);
+    return data.filter((value, i) => i % 4 == 3 && value > 0).length;
+}"""
+
+
 def inked(page: Page, canvas: str) -> int:
     """How many pixels of a canvas have any ink."""
-    return page.locator(canvas).evaluate("""canvas => {
-        const copy = new OffscreenCanvas(canvas.width, canvas.height);
-        const context = copy.getContext("2d", { willReadFrequently: true });
-        context.drawImage(canvas, 0, 0);
-        const { data } = context.getImageData(0, 0, copy.width, copy.height);
-        return data.filter((value, i) => i % 4 == 3 && value > 0).length;
-    }""")
+    return page.evaluate(INKED, canvas)
+
+
+def wait_for_ink(page: Page, canvas: str) -> None:
+    """Until there is some; on a busy machine that may take a while."""
+    page.wait_for_function(INKED, arg=canvas)

@@ -1,6 +1,7 @@
 """What the page asks for, and what it gets."""
 
 import base64
+import itertools
 import math
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from PIL import Image
 
 from tests.helpers.served import BAR, CROSS, RING, SIDE, drawing, encode
+from vma.data.picture import DoubtfulPicture
 from vma.fewshot import TrainedModel
 from vma.serve import Store
 
@@ -93,6 +95,18 @@ def test_a_tile_is_varied_like_the_card_that_it_becomes(two_cards: httpx.Client)
     ring, points = cards(two_cards)[0], [[-1.0, 0.5], [0.0, 0.0]]
     as_card = ask(two_cards, "vary", card=ring["id"], points=points)["images"]
     assert ask(two_cards, "vary", pixels=ring["pixels"], points=points)["images"] == as_card
+
+
+def test_what_is_odd_about_an_image_is_said(client: httpx.Client, recwarn: pytest.WarningsRecorder) -> None:
+    dots = Image.new("L", (160, 160), 255)
+    for x, y in itertools.product(range(20, 140, 30), repeat=2):
+        dots.paste(0, (x, y, x + 4, y + 4))
+    state = ask(client, "remember", images=[drawing(RING), encode(dots)], label="x")
+    doubt = "it has 16 separate parts, more than a character has"
+    assert state["doubts"] == [{"image": 1, "doubt": doubt}]
+    ask(client, "recognise", image=encode(dots))
+    assert [each for each in recwarn if each.category is DoubtfulPicture] == []  # nobody reads the server's console
+    assert ask(client, "rename", ids=[state["cards"][0]["id"]], label="y")["doubts"] == []
 
 
 def test_images_without_ink_are_left_out_where_that_is_asked_for(client: httpx.Client) -> None:

@@ -10,20 +10,25 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeVar
 
+import matplotlib
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 from playwright.sync_api import Browser, Error, Page, expect
+from scipy import ndimage
 from scipy.special import stdtr
+from skimage.morphology import skeletonize
 
-from tests.helpers.browsing import draw, inked
+from benchmarks.font_scripts import photographed
+from tests.helpers.browsing import draw, wait_for_ink
+from tests.helpers.pages import lit, sketch
 from tests.helpers.served import BAR, CROSS, RING, SIDE, drawing, encode
 from vma import InputError, Memory
 from vma.cli import run
 from vma.data import FolderOptions
+from vma.data.picture import prepare
 from vma.fewshot import load
-from vma.fewshot.images import ink_for
 from vma.pretrained import pretrained_names
 from vma.serve import messages
 from vma.serve.answers import read_png
@@ -209,10 +214,43 @@ def test_it_draws_what_the_model_draws(name: str, visit: Callable[[str], Page]) 
     assert other != found
 
 
-def test_a_drawing_becomes_the_ink_that_these_steps_make(visit: Callable[[str], Page]) -> None:
-    """Paper, fit and threshold; neither crop nor pen."""
-    page, model = visit("omniglot"), load("omniglot")
-    options = FolderOptions(uneven=False, crop=False, thin=False)
+def alike(page: Page, image: str) -> tuple[np.ndarray, np.ndarray]:
+    """The card that a picture becomes here, and the ink that the server makes of it; both doubt it or none."""
+    state = ask(page, "remember", [image], "new")
+    wanted = prepare(read_png(image), (SIDE, SIDE), FolderOptions())
+    assert [each["doubt"] for each in state["doubts"]] == ([wanted.doubt] if wanted.doubt else [])
+    return levels(state["cards"][-1]["pixels"]), wanted.ink.flatten().astype(int)
+
+
+def letters() -> Iterator[tuple[str, Image.Image]]:
+    """Letters in bold print, as people have them."""
+    font = Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSans-Bold.ttf"
+    for i, letter in enumerate("ЖΩд"):
+        size = 50 + 90 * i
+        clean = Image.new("L", (3 * size, 3 * size), 255)
+        ImageDraw.Draw(clean).text(
+            (1.5 * size, 1.5 * size), letter, 0, ImageFont.truetype(font, size), anchor="mm"
+        )
+        white = Image.new("RGBA", clean.size, "white")
+        white.putalpha(Image.eval(clean, lambda level: 255 - level))
+        yield "clean", clean
+        yield "photographed", photographed(clean, i)
+        yield "white on transparent", white
+        yield "chalk", Image.eval(clean, lambda level: 240 - level * 7 // 8)
+        yield "tiny", clean.resize((31, 22), Image.Resampling.BOX)
+
+
+def test_a_picture_becomes_the_same_ink_as_with_the_server(visit: Callable[[str], Page]) -> None:
+    """Pixel for pixel: paper, polarity, crop, strokes of one pen."""
+    page = visit("omniglot")
+    for kind, picture in letters():
+        found, wanted = alike(page, encode(picture))
+        assert (found == wanted).all(), kind
+        assert 20 < np.count_nonzero(found) < 250
+    for seed in range(4):
+        photograph = Image.fromarray(lit(sketch(seed), angle=seed, fall=0.5))
+        found, wanted = alike(page, encode(photograph))
+        assert (found == wanted).all()
     pad = page.evaluate("""async () => {
       const { Pad } = await import('/page/pad.js');
       const canvas = document.createElement('canvas'), pad = new Pad(canvas, () => {});
@@ -220,15 +258,41 @@ def test_a_drawing_becomes_the_ink_that_these_steps_make(visit: Callable[[str], 
       pad.strokes.push({ width: 1.3, points: [[0.8, 0.2]] });
       return pad.image();
     }""")
-    grey = encode(Image.eval(read_png(drawing(RING, side=117)), lambda level: 60 + level * 2 // 3))
-    wide = encode(read_png(drawing(CROSS, side=90)).resize((130, 70)))
-    for image in (pad, grey, wide, drawing(NEW, side=333), small(BAR)):
-        wanted = ink_for(model.model, read_png(image), options).images[0]
-        cards = ask(page, "remember", [image], "new")["cards"]
-        assert (levels(cards[-1]["pixels"]) == 255 * wanted.flatten().numpy()).all()
+    for image in (pad, small(BAR), drawing(NEW, side=333)):
+        found, wanted = alike(page, image)
+        assert (found == wanted).all()
+
+
+def test_what_is_odd_about_a_picture_is_said(visit: Callable[[str], Page]) -> None:
+    page, rng = visit("omniglot"), np.random.default_rng(0)
+    shades = np.clip(np.cumsum(rng.normal(0, 6, (200, 300)), 1) + 128, 0, 255).astype(np.uint8)
+    dots = np.full((160, 160), 255, dtype=np.uint8)
+    dots[20:140:30, 20:140:30] = dots[21:140:30, 20:140:30] = dots[20:140:30, 21:140:30] = 0
+    dots[21:140:30, 21:140:30] = 0
+    for picture in (shades, dots):
+        found, wanted = alike(page, encode(Image.fromarray(picture)))
+        assert (found == wanted).all()
+        assert len(ask(page, "remember", [encode(Image.fromarray(picture))], "odd")["doubts"]) == 1
     blank = encode(Image.new("L", (208, 208), 255))
     with pytest.raises(Error, match="There is no ink in the image"):
         ask(page, "remember", [blank], "nothing")
+
+
+def test_strokes_are_thinned_as_scikit_image_does(visit: Callable[[str], Page]) -> None:
+    """Of blots of every size, so that all places of the table are asked."""
+    page, rng = visit("omniglot"), np.random.default_rng(1)
+    code = """async ([side, blots]) => {
+      const { thinned } = await import('/here/thinning.js'), { grid } = await import('/here/grids.js');
+      return blots.map((each) => [...thinned(grid(side, side, Uint8Array.from(each))).data]);
+    }"""
+    fields = [ndimage.gaussian_filter(rng.random((40, 40)), blur) for blur in (0.5, 1, 2, 3) * 8]
+    blots = [
+        field > np.quantile(field, share)
+        for field, share in zip(fields, np.linspace(0.2, 0.8, 32), strict=True)
+    ]
+    found = page.evaluate(code, [40, [blot.astype(int).flatten().tolist() for blot in blots]])
+    for blot, each in zip(blots, found, strict=True):
+        assert (skeletonize(blot).astype(int).flatten() == each).all()
 
 
 def test_memories_go_to_and_fro(visit: Callable[[str], Page], tmp_path: Path) -> None:
@@ -262,7 +326,7 @@ def test_a_visitor_draws_without_a_network(visit: Callable[[str], Page]) -> None
     expect(page.locator("#class")).to_have_text("ring")
     expect(page.locator("#score")).to_contain_text("nats")
     expect(page.locator("#grid canvas")).to_have_count(18)
-    assert inked(page, "#varied") > 5
+    wait_for_ink(page, "#varied")
 
 
 def test_statistics_of_novelty(visit: Callable[[str], Page]) -> None:

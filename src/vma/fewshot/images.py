@@ -1,6 +1,6 @@
 """A user's images (arrays, tensors, PIL images, files, folders) as ink, in the size that a model needs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,14 @@ class Ink:
         names: What to call each image: its path, or its place in the list.
         labels: The name of its folder, if that is a folder of a class; else None.
         sources: The file that each image came from, or None; empty if no image came from a file.
+        doubts: What is odd about each picture, as a drawing of one character, or None; empty if nobody looked.
     """
 
     images: Float[Tensor, "images *image"]
     names: tuple[str, ...]
     labels: tuple[str | None, ...]
     sources: tuple[str | None, ...] = ()
+    doubts: tuple[str | None, ...] = ()
 
     def __len__(self) -> int:
         return len(self.images)
@@ -61,6 +63,9 @@ class Page:
     label: str | None = None
 
 
+Reader = Callable[[Any, tuple[int, int], FolderOptions | None], Ink]
+
+
 def as_ink(images: Any, size: tuple[int, int], options: FolderOptions | None = None) -> Ink:
     """One or more images of any kind, prepared like those of the dataset `folder`; `Ink` is returned as it is.
 
@@ -71,6 +76,14 @@ def as_ink(images: Any, size: tuple[int, int], options: FolderOptions | None = N
         size: Height and width to fit them into, without distortion.
         options: How images become ink (see `FolderOptions`); `OPTIONS` by default.
     """
+    ink = read_ink(images, size, options)
+    if ink is not images:
+        warn_of(dict(zip(ink.names, ink.doubts, strict=True)))
+    return ink
+
+
+def read_ink(images: Any, size: tuple[int, int], options: FolderOptions | None = None) -> Ink:
+    """The same without a warning: what is odd is in `doubts`."""
     if isinstance(images, Ink):
         return images
     if not isinstance(options, FolderOptions | None):
@@ -87,20 +100,29 @@ def as_ink(images: Any, size: tuple[int, int], options: FolderOptions | None = N
             raise InputError(
                 f"There is no ink in {name}: it is blank, or its strokes are too thin or too faint."
             )
-    warn_of({name: page.picture.doubt for page, name in zip(pages, names, strict=True)})
     ink = torch.from_numpy(np.stack([page.picture.ink for page in pages])).float() / 255
-    return Ink(ink, names, tuple(page.label for page in pages), sources)
+    doubts = tuple(page.picture.doubt for page in pages)
+    return Ink(ink, names, tuple(page.label for page in pages), sources, doubts)
 
 
+<<<<<<< HEAD
 def ink_for(model: VMA, images: Any, options: FolderOptions | None) -> Ink:
     """Images as `model` needs them; unsuitable images, or some that it gives no probability, are refused."""
+=======
+def ink_for(model: VMA, images: Any, options: FolderOptions | None, read: Reader = as_ink) -> Ink:
+    """Images as `model` needs them; those of another kind, or without a probability under it, are refused.
+
+    Args:
+        read: `as_ink`, or `read_ink` where what is odd is told in another way than by a warning.
+    """
+>>>>>>> h20
     config, chosen = model.config, adapted(options, model.config)
     if isinstance(chosen, FolderOptions) and chosen.colour != (config.channels > 1):
         kind = (
             "in colour: read images with colour=True" if config.channels > 1 else "on ink: leave colour out"
         )
         raise InputError(f"The model works {kind}.")
-    ink = as_ink(images, (config.height, config.width), chosen)
+    ink = read(images, (config.height, config.width), chosen)
     model.likelihood.check("images", ink.images)
     return ink
 

@@ -4,8 +4,9 @@ import base64
 import binascii
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from threading import Lock
 from weakref import WeakKeyDictionary
 
@@ -19,7 +20,7 @@ from vma.data.picture import UNREADABLE
 from vma.errors import InputError
 from vma.fewshot import ImageMemory, Norm, TrainedModel
 from vma.fewshot.examination import examine
-from vma.fewshot.images import Ink, ink_for, options_for
+from vma.fewshot.images import Ink, ink_for, options_for, read_ink
 from vma.fewshot.recognition import DEFAULT, RULES
 from vma.serve import messages
 from vma.serve.guard import SIDE
@@ -31,8 +32,23 @@ SEED = 0
 UNKNOWN = Norm(None, None, "what is usual here is being worked out")
 
 
-def state(model: TrainedModel, moment: Moment, refused: Sequence[messages.Refused] = ()) -> messages.State:
-    """The memory as the page shows it."""
+@dataclass(frozen=True)
+class Sent:
+    """Images that somebody sent.
+
+    Attributes:
+        ink: Those that could be read.
+        refused: The others, by their places.
+        doubts: What is odd about some that could be read, by their places.
+    """
+
+    ink: Ink
+    refused: tuple[messages.Refused, ...] = ()
+    doubts: tuple[messages.Doubt, ...] = ()
+
+
+def state(model: TrainedModel, moment: Moment, sent: Sent | None = None) -> messages.State:
+    """The memory as the page shows it, and what is to say of the images that were sent."""
     found = moment.contents.images
     rows = () if found is None else zip(moment.contents.ids, found.names, pixels(found.items), strict=True)
     return messages.State(
@@ -41,7 +57,8 @@ def state(model: TrainedModel, moment: Moment, refused: Sequence[messages.Refuse
         size=model.size,
         undo=moment.undo,
         cards=[messages.Card(id=card, label=label, pixels=ink) for card, label, ink in rows],
-        refused=list(refused),
+        refused=list(sent.refused) if sent else [],
+        doubts=list(sent.doubts) if sent else [],
     )
 
 
@@ -72,8 +89,8 @@ def vary(contents: Contents, message: messages.Vary, alone: Callable[[str], Imag
 
 def recognise(contents: Contents, image: str, norms: "Norms") -> messages.Reading:
     """What the memory makes of an image."""
-    memory, drawing = contents.known(), read_png(image)
-    norm = norms.of(memory)
+    memory = contents.known()
+    drawing, norm = ink_for(memory.model, read_png(image), memory.options, read_ink), norms.of(memory)
     found = examine(memory.look_up(drawing), memory.names, RULES[DEFAULT], norm, SAMPLES, DRAWS, SEED)
     items, classes = sorted(found.recognised.items), found.recognised.probabilities.items()
     target, reconstruction = pixels(torch.stack((found.target, found.reconstruction)))
@@ -124,17 +141,19 @@ class Norms:
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 
-def read_pngs(model: TrainedModel, texts: list[str], skip: bool) -> tuple[Ink, list[messages.Refused]]:
-    """The images in base64 texts as ink; with `skip`, those that cannot be read are left out, unless none can."""
-    read, refused = [], []
+def read_pngs(model: TrainedModel, texts: list[str], skip: bool) -> Sent:
+    """The images in base64 texts; with `skip`, those that cannot be read are left out, unless none can."""
+    read: dict[int, Ink] = {}
+    refused = []
     for number, text in enumerate(texts):
         try:
-            read.append(ink_for(model.model, read_png(text), None))
+            read[number] = ink_for(model.model, read_png(text), None, read_ink)
         except InputError as error:
             refused.append(messages.Refused(image=number, error=str(error)))
             if not skip or len(refused) == len(texts):
                 raise
-    return join_ink(read), refused
+    doubts = (messages.Doubt(image=i, doubt=what) for i, ink in read.items() for what in ink.doubts if what)
+    return Sent(join_ink(list(read.values())), tuple(refused), tuple(doubts))
 
 
 def join_ink(parts: list[Ink]) -> Ink:

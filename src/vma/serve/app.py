@@ -1,7 +1,7 @@
 """The server: a page, and an address for everything that it can ask."""
 
 import mimetypes
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from fastapi.staticfiles import StaticFiles
 
 from vma.fewshot import ImageMemory
 from vma.serve import messages
-from vma.serve.answers import Norms, imagine, read_pixels, read_pngs, recognise, state, vary
+from vma.serve.answers import Norms, Sent, imagine, read_pixels, read_pngs, recognise, state, vary
 from vma.serve.errors import handle_errors
 from vma.serve.guard import Access, BodyLimit, Guard, Workers
 from vma.serve.store import Contents, Store, parse_contents
@@ -35,13 +35,12 @@ class Api:
 
     async def remember(self, message: messages.Remember) -> messages.State:
         """Add images under a name."""
-
-        ink, refused = await self.workers.run(read_pngs, self.store.model, message.images, message.skip)
+        sent = await self.workers.run(read_pngs, self.store.model, message.images, message.skip)
 
         def add(contents: Contents) -> Contents:
-            return contents.add(self.store.model, ink, message.label)
+            return contents.add(self.store.model, sent.ink, message.label)
 
-        return await self.change(f"add {message.label}", add, refused)
+        return await self.change(f"add {message.label}", add, sent)
 
     async def keep(self, message: messages.Keep) -> messages.State:
         """Add images of the model's own size, as they are."""
@@ -96,10 +95,10 @@ class Api:
         return await self.workers.run(recognise, self.store.now.contents, message.image, self.norms)
 
     async def change(
-        self, what: str, make: Callable[[Contents], Contents], refused: Sequence[messages.Refused] = ()
+        self, what: str, make: Callable[[Contents], Contents], sent: Sent | None = None
     ) -> messages.State:
         """Change the memory; the answer is what it is then."""
-        return state(self.store.model, await self.workers.run(self.store.change, what, make), refused)
+        return state(self.store.model, await self.workers.run(self.store.change, what, make), sent)
 
     def remember_alone(self, pixels: str) -> ImageMemory:
         """A memory of one image; it is kept for a while, since what is found out about an item is kept in it."""

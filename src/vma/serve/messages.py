@@ -132,6 +132,13 @@ class Refused(Message):
     error: str
 
 
+class Doubt(Message):
+    """What is odd about an image that was remembered all the same, by its place among those that were sent."""
+
+    image: int
+    doubt: str
+
+
 class State(Message):
     """The memory as it is now; `undo` says what can be taken back, `refused` what could not be remembered."""
 
@@ -141,6 +148,7 @@ class State(Message):
     undo: str | None
     cards: list[Card]
     refused: list[Refused] = []
+    doubts: list[Doubt] = []
 
 
 class ImaginedImage(Message):

@@ -18,7 +18,10 @@ export class Refusal extends Error {
 
 export const memory = () => request("memory");
 
-/** Images under one name; those that hold no ink are left out and listed: { …, refused: [{ image, error }] }. */
+/**
+ * Images under one name; those that hold no ink are left out and listed, and what is odd about others is said:
+ * { …, refused: [{ image, error }], doubts: [{ image, doubt }] }.
+ */
 export const remember = (images, label) => post("remember", { images, label, skip: true });
 
 /** Images of the model's own size, kept as they are. */

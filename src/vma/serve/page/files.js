@@ -6,7 +6,7 @@ import { listed, number } from "./words.js";
 const MOST = 64, BYTES = 6 * 2 ** 20; // of one request
 const element = (id) => document.getElementById(id);
 
-/** `remember(images, name)` gives the places of images that hold no ink; `open(file)` opens a memory. */
+/** `remember(images, name)` gives the memory as it is then, or null where it failed; `open(file)` opens one. */
 export function listenForFiles({ remember, open, say }) {
   const take = (files) => takeFiles([...files], { remember, open, say });
   for (const [button, input] of [["choose-images", "images"], ["open", "memory-file"]]) {
@@ -52,19 +52,22 @@ async function takeImages(files, remember, say) {
   }
   const name = read.length ? await askName(read, failed) : null;
   if (read.length && !name) return;
-  const kept = [];
+  const kept = [], odd = [];
   for (const batch of batches(read.map(({ file, bitmap }) => ({ file, image: readImage(bitmap) })))) {
-    const blank = await remember(batch.map(({ image }) => image), name);
-    if (blank === null) return; // the server said why
-    batch.forEach(({ file }, i) => (blank.includes(i) ? failed : kept).push(file.name));
+    const state = await remember(batch.map(({ image }) => image), name);
+    if (state === null) return; // it has been said why
+    const blank = new Set(state.refused.map(({ image }) => image));
+    batch.forEach(({ file }, i) => (blank.has(i) ? failed : kept).push(file.name));
+    odd.push(...state.doubts.map(({ image, doubt }) => `${batch[image].file.name} (${doubt})`));
   }
-  say(outcome(kept.length, failed), kept.length > 0);
+  say(outcome(kept.length, failed, odd), kept.length > 0);
 }
 
-export function outcome(kept, failed) {
+export function outcome(kept, failed, odd) {
   const lost = `${failed.length} could not be read: ${listed(failed)}.`;
-  if (!failed.length) return `${kept} remembered.`;
-  return kept ? `${kept} remembered, ${lost}` : lost[0].toUpperCase() + lost.slice(1);
+  const doubt = odd.length ? ` Hardly the drawing of one character: ${listed(odd)}.` : "";
+  if (!failed.length) return `${kept} remembered.${doubt}`;
+  return kept ? `${kept} remembered, ${lost}${doubt}` : lost;
 }
 
 function* batches(images) {

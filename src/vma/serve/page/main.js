@@ -11,7 +11,7 @@ import { download, setSize } from "./pixels.js";
 import { Recogniser } from "./recognise.js";
 import { listenForTasks, steps, turnTo, welcome } from "./tasks.js";
 import { Varier } from "./vary.js";
-import { freshName, number } from "./words.js";
+import { doubted, freshName, number } from "./words.js";
 
 const element = (id) => document.getElementById(id);
 const fail = (error) => note(error.message);
@@ -50,7 +50,7 @@ async function change(request, sentence = "", undoable = true) {
   try {
     const state = await request;
     show(state);
-    if (sentence) note(sentence, undoable ? undo : null);
+    if (sentence) note(doubted(sentence, state.doubts), undoable ? undo : null);
     return state;
   } catch (error) {
     fail(error);
@@ -194,7 +194,7 @@ addEventListener("focus", look);
 listenForTasks();
 listenForFiles({
   open: (file) => change(api.openFile(file), `Opened ${file.name}.`),
-  remember: async (images, label) => (await change(api.remember(images, label)))?.refused.map((each) => each.image) ?? null,
+  remember: (images, label) => change(api.remember(images, label)),
   say: (sentence, undoable) => note(sentence, undoable ? undo : null),
 });
 change(api.memory()).then(welcome);

@@ -13,6 +13,9 @@ export function listed(names, most = 3) {
   return names.slice(0, most).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
 }
 
+/** A sentence about an image, and what is odd about it for the drawing of one character. */
+export const doubted = (sentence, doubts) => (doubts.length ? `${sentence} But ${doubts[0].doubt}.` : sentence);
+
 export const nats = (value) => `${value.toFixed(1).replace("-", "−")} nats`;
 
 /** The first of A, B, …, Z, A1, B1, … that is not taken. */

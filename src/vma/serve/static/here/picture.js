@@ -1,20 +1,18 @@
-/** A PNG file as ink of the model's size: turn, level, fit, binarize; it neither crops nor draws strokes anew. */
+/** A PNG file as ink of the model's size, by the steps of `data/picture.py` and with their defaults. */
 
+import { changed, grid } from "./grids.js";
+import { fitted, redrawn, toFull } from "./ink.js";
+import { aboveBorder, abovePaper, borderLevel, darkOnLight } from "./paper.js";
 import { Refusal } from "./refusal.js";
+import { scaled } from "./scaling.js";
 
-const FAINTEST = 16, SHARE = 0.25, LARGEST = 2048;
+const SHARE = 0.25, LARGEST = 1024, READ = 2048;
 
-/** Ink of a drawing: 1 where there is some, else 0. */
+/** { ink: 1 where there is some, else 0; or grey, doubt: what is odd about the picture, or null }. */
 export async function inkOf(png, size, binarize) {
-  const { width, height, data } = await decoded(png);
-  const light = new Uint8Array(width * height);
-  for (let i = 0; i < light.length; i += 1) {
-    light[i] = (19595 * data[4 * i] + 38470 * data[4 * i + 1] + 7471 * data[4 * i + 2] + 0x8000) >> 16;
-  }
-  return normalised(light, [height, width], size, binarize);
+  return normalised(lightness(await decoded(png)), size, binarize);
 }
 
-/** Pixels of a PNG file on white paper. */
 async function decoded(png) {
   let bitmap;
   try {
@@ -24,66 +22,60 @@ async function decoded(png) {
     throw new Refusal("An image cannot be read: it is not a PNG file, is damaged, or is far too large.");
   }
   const { width, height } = bitmap;
-  if (Math.max(width, height) > LARGEST) {
-    throw new Refusal(`An image has ${width}x${height} pixels: send at most ${LARGEST}x${LARGEST}.`);
+  if (Math.max(width, height) > READ) {
+    throw new Refusal(`An image has ${width}x${height} pixels: send at most ${READ}x${READ}.`);
   }
   const context = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
-  context.fillStyle = "white";
-  context.fillRect(0, 0, width, height);
   context.drawImage(bitmap, 0, 0);
   return context.getImageData(0, 0, width, height);
 }
 
-export function normalised(light, shape, size, binarize) {
-  const dark = borderLevel(light, shape) >= 128, raw = dark ? light.map((value) => 255 - value) : light;
-  const paper = binarize ? Math.floor(borderLevel(raw, shape)) : 0;
-  const small = fitted(raw.map((value) => Math.max(value, paper) - paper), shape, size);
-  const strongest = small.reduce((most, value) => Math.max(most, value), 0);
-  const full = binarize && strongest >= FAINTEST ? small.map((value) => Math.round(value * (255 / strongest))) : small;
-  const ink = Float32Array.from(full, (value) => (binarize ? Number(value >= 255 * SHARE) : value / 255));
-  if (ink.every((value) => value === 0)) {
+/** Grey levels: what is transparent is paper, and black paper where next to nothing of what can be seen is dark. */
+function lightness({ width, height, data }) {
+  const grey = (paper) => {
+    const found = new Uint8Array(width * height);
+    for (let i = 0; i < found.length; i += 1) {
+      const share = data[4 * i + 3] / 255, over = (value) => Math.round(value * share + paper * (1 - share));
+      const [red, green, blue] = [over(data[4 * i]), over(data[4 * i + 1]), over(data[4 * i + 2])];
+      found[i] = (19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16;
+    }
+    return grid(height, width, found);
+  };
+  const alpha = grid(height, width, Uint8Array.from({ length: width * height }, (_, i) => data[4 * i + 3]));
+  return grey(whiteOnTransparent(alpha, data) ? 0 : 255);
+}
+
+function whiteOnTransparent(alpha, data) {
+  if (borderLevel(alpha) >= 128) return false;
+  let [seen, dark] = [0, 0];
+  alpha.data.forEach((value, i) => {
+    if (value < 128) return;
+    seen += 1;
+    dark += Number((19595 * data[4 * i] + 38470 * data[4 * i + 1] + 7471 * data[4 * i + 2] + 0x8000) >> 16 < 128);
+  });
+  return seen > 0 && dark / seen < 0.1;
+}
+
+/** Ink from grey levels; a picture of the model's size is neither cropped nor drawn anew. */
+export function normalised(light, size, binarize) {
+  const made = light.height === size[0] && light.width === size[1];
+  const { ink, doubt } = made || !binarize ? { ink: plain(light, size, binarize), doubt: null } : drawnAnew(light, size);
+  if (!ink.data.some((value) => value > 0)) {
     throw new Refusal("There is no ink in the image: it is blank, or its strokes are too thin or too faint.");
   }
-  return ink;
+  return { ink: Float32Array.from(ink.data, (value) => value / 255), doubt };
 }
 
-/** The median of the outermost pixels. */
-function borderLevel(levels, [height, width]) {
-  const border = [];
-  for (let x = 0; x < width; x += 1) border.push(levels[x], levels[(height - 1) * width + x]);
-  for (let y = 0; y < height; y += 1) border.push(levels[y * width], levels[y * width + width - 1]);
-  border.sort((one, other) => one - other);
-  const middle = border.length / 2;
-  return (border[Math.ceil(middle) - 1] + border[Math.floor(middle)]) / 2;
+/** Ink above the level of the border, fitted; above nothing where the model knows shades. */
+function plain(light, size, binarize) {
+  const ink = borderLevel(light) >= 128 ? negative(light) : light;
+  if (!binarize) return fitted(ink, size);
+  return changed(toFull(fitted(aboveBorder(ink), size)), Uint8Array, (value) => 255 * Number(value >= 255 * SHARE));
 }
 
-/** In the middle of an empty page of the proportions of `size`, scaled by area. */
-function fitted(ink, [height, width], size) {
-  const scale = Math.max(height / size[0], width / size[1]);
-  const [rows, columns] = [Math.max(Math.round(scale * size[0]), height), Math.max(Math.round(scale * size[1]), width)];
-  const [top, left] = [(rows - height) >> 1, (columns - width) >> 1], page = new Uint8Array(rows * columns);
-  for (let y = 0; y < height; y += 1) page.set(ink.subarray(y * width, (y + 1) * width), (top + y) * columns + left);
-  return byArea(turned(byArea(turned(page, rows, columns), columns, rows, size[1]), size[1], rows), rows, size[1], size[0]);
+function drawnAnew(light, size) {
+  const small = scaled(light, Math.min(1, LARGEST / Math.max(light.height, light.width)));
+  return redrawn(abovePaper(darkOnLight(small) ? negative(small) : small), size);
 }
 
-/** Rows become columns. */
-function turned(levels, height, width) {
-  const found = new Uint8Array(levels.length);
-  for (let y = 0; y < height; y += 1) for (let x = 0; x < width; x += 1) found[x * height + y] = levels[y * width + x];
-  return found;
-}
-
-/** `count` rows instead of `height`, each the mean of those that it covers, rounded as Pillow's BOX does. */
-function byArea(levels, height, width, count) {
-  const found = new Uint8Array(count * width), scale = height / count, support = Math.max(scale, 1) / 2;
-  for (let row = 0; row < count; row += 1) {
-    const centre = (row + 0.5) * scale;
-    const from = Math.max(0, Math.trunc(centre - support + 0.5)), to = Math.min(height, Math.trunc(centre + support + 0.5));
-    for (let x = 0; x < width; x += 1) {
-      let sum = 0;
-      for (let y = from; y < to; y += 1) sum += levels[y * width + x];
-      found[row * width + x] = Math.floor(sum / (to - from) + 0.5);
-    }
-  }
-  return found;
-}
+const negative = (picture) => changed(picture, Uint8Array, (value) => 255 - value);

@@ -11,10 +11,10 @@ import { Store } from "./store.js";
 const opening = Networks.open().then(async (net) => [net, await Store.open(net)]);
 const norms = new WeakMap(); // by list of cards: null while one is being worked out
 
-function state(net, { cards, version, past }, refused = []) {
+function state(net, { cards, version, past }, { refused = [], doubts = [] } = {}) {
   const [height, width] = net.size;
   return { version, model: `${net.manifest.name}, ${height}×${width} pixels`, size: net.size, undo: past.at(-1)?.what ?? null,
-    cards: cards.map(({ id, label, ink }) => ({ id, label, pixels: text(ink) })), refused };
+    cards: cards.map(({ id, label, ink }) => ({ id, label, pixels: text(ink) })), refused, doubts };
 }
 
 const levels = ({ pixels, page }, coded) => {
@@ -32,17 +32,19 @@ const answers = {
   memory: (net, store) => state(net, store),
 
   async remember(net, store, images, label) {
-    const inks = [], refused = [];
+    const inks = [], refused = [], doubts = [];
     for (const [image, png] of images.entries()) {
       try {
-        inks.push(await inkOf(png, net.size, net.page.binarize));
+        const { ink, doubt } = await inkOf(png, net.size, net.page.binarize);
+        inks.push(ink);
+        if (doubt) doubts.push({ image, doubt });
       } catch (error) {
         refused.push({ image, error: error.message });
         if (refused.length === images.length) throw error;
       }
     }
     await add(net, store, `add ${label}`, label, inks);
-    return state(net, store, refused);
+    return state(net, store, { refused, doubts });
   },
 
   async keep(net, store, pixels, label) {
@@ -93,7 +95,7 @@ const answers = {
   },
 
   async recognise(net, store, image) {
-    const cards = store.known(), ink = await inkOf(image, net.size, net.page.binarize);
+    const cards = store.known(), { ink } = await inkOf(image, net.size, net.page.binarize);
     if (!norms.has(cards)) {
       norms.set(cards, null);
       setTimeout(() => workOut(net, store, cards));
