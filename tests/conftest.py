@@ -32,11 +32,6 @@ def own_torch_state() -> Iterator[None]:
     assert torch.get_num_threads() == threads
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """How often the test of memories on disk kills a process that writes."""
-    parser.addoption("--kills", type=int, default=3)
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """One thread per worker: two workers share two cores without fighting for them."""
     torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)

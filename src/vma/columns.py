@@ -27,8 +27,10 @@ class Column:
         flat = np.asarray(addresses).reshape(-1)
         rows = np.empty((len(flat), *self.empty.shape[1:]), self.empty.dtype)
         homes = np.searchsorted(self.ends, flat, side="right") - 1
-        for home in np.unique(homes):
-            here = homes == home
+        order = np.argsort(homes, kind="stable")
+        firsts = np.searchsorted(homes[order], np.arange(len(self.parts) + 1))
+        for home in np.flatnonzero(np.diff(firsts)):
+            here = order[firsts[home] : firsts[home + 1]]
             rows[here] = self.parts[home][flat[here] - self.ends[home]]
         return rows.reshape(*np.shape(addresses), *self.empty.shape[1:])
 

@@ -37,14 +37,16 @@ def opened(name: str, folder: Path, count: int = 3000) -> tuple[Index, np.ndarra
 
 
 @pytest.mark.parametrize("name", ["exact", "faiss"])
-def test_an_index_finds_the_best_with_exact_scores(name: str, tmp_path: Path) -> None:
+def test_an_index_finds_the_best_and_scores_them(name: str, tmp_path: Path) -> None:
     index, keys, labels = opened(name, tmp_path)
     queries = 10 * keys[::300]
     found = index.search(queries, 20)
     scores = queries @ keys.T
     expected = np.sort(scores, axis=1)[:, ::-1][:, :20]
-    np.testing.assert_allclose(found.scores, np.take_along_axis(scores, found.addresses, 1), rtol=1e-5)
-    assert (found.scores >= expected[:, [-1]] - 1e-4).mean() > 0.98
+    exactly = np.take_along_axis(scores, found.addresses, 1)
+    bits = 0.1 if name == "faiss" else 1e-4  # 16 numbers of 8 bits, times a query of length 10
+    np.testing.assert_allclose(found.scores, exactly, atol=bits)
+    assert (exactly >= expected[:, [-1]] - bits).mean() > 0.98
     assert (np.diff(found.scores, axis=1) <= 0).all()
     within = index.search(queries, 20, label=3)
     assert (labels[within.addresses] == 3).all()

@@ -1,4 +1,4 @@
-"""What is killed: training and sleep, an evaluation, a saved memory, the server's memory; and what must be left.
+"""What is killed: training and sleep, an evaluation, memories of three kinds; and what must be left.
 
 A child does the work and says what it has done, as soon as it is done: that is acknowledged. After each kill its
 parent checks that nothing acknowledged is lost, and in the end that the result is that of an unbroken run.
@@ -7,9 +7,11 @@ parent checks that nothing acknowledged is lost, and in the end that the result 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 
@@ -19,7 +21,11 @@ from vma.build import build_vma
 from vma.evaluation.answers import answer
 from vma.evaluation.episodes import NllOptions, nll
 from vma.evaluation.trained_run import open_run
+from vma.fewshot import LargeMemory, building
 from vma.fewshot.trained import TrainedModel, load
+from vma.large import is_large, open_snapshot
+from vma.large.verifying import check_files
+from vma.masses import SCALE
 from vma.runs.belonging import complaints_of, is_trained, model_progress
 from vma.runs.checkpoint import read_progress
 from vma.runs.folder import Run
@@ -28,7 +34,7 @@ from vma.runs.settings import SleepSettings, TrainSettings
 from vma.serve.store import Store
 from vma.storage import load_model, save_model
 
-CHILDREN.set_forkserver_preload(["tests.kills.scenarios"])
+CHILDREN.set_forkserver_preload(["tests.kills.scenarios", "vma.index.embedded"])
 Say = Callable[[str], None]
 SETTINGS = small(updates=20, sleep=SleepSettings(share=0.4, dreams=8))
 ITEMS = 60  # that a memory grows to
@@ -214,10 +220,69 @@ def serve(folder: Path, say: Say) -> None:
         say(f"items {len(store.now.contents.ids)}")
 
 
+# --- a memory on disk -----------------------------------------------------------------------------------------
+
+
+def build_large(folder: Path, say: Say) -> None:
+    """Build a memory on disk of half of the items, add the others, forget some, and keep its index now and then."""
+    torch.set_num_threads(1)
+    building.FIRST = building.PIECE = 4
+    model, place = tiny_model(folder), folder / "large"
+    np.save(array := folder.parent / "half.npy", np.stack([drawing(i + 1) for i in range(ITEMS // 2)]))
+    memory = model.large_memory(place, None) if is_large(place) else model.create_memory(place, index="faiss")
+    building.fill(memory, building.sources_in([array]), "half", lambda done, total: say(f"items {done}"))
+    while (number := memory.snapshot.rows) < ITEMS:
+        memory.add([drawing(number + i + 1) for i in range(3)], str(number), sources=[""] * 3)
+        say(f"items {memory.snapshot.rows}")
+        forget_some(memory, say)
+        memory.save_index()
+        say(f"index {memory.index.count()}")
+    forget_some(memory, say)
+
+
+def forget_some(memory: LargeMemory, say: Say) -> None:
+    """Forget every item before the last ten whose number is divided by seven."""
+    for number in range(0, memory.snapshot.rows - 10, 7):
+        if number not in memory.snapshot.forgotten:
+            memory.forget([number])
+            say(f"forgot {number}")
+
+
+def check_large(folder: Path, said: list[str]) -> None:
+    """What was said is there, with its image; every file is whole, nothing is there twice, and Σ p(a) = 1."""
+    place = folder / "large"
+    if not is_large(place):
+        assert largest(said, "items") < 0
+        return
+    found = open_snapshot(place)
+    check_files(found, lambda done, total: None)
+    assert found.rows >= largest(said, "items")
+    forgotten = {int(line.split()[1]) for line in said if line.startswith("forgot ")}
+    assert forgotten <= set(found.forgotten.tolist())
+    images = np.stack([drawing(number + 1) for number in range(found.rows)]) if found.rows else np.empty(0)
+    assert np.array_equal(found.items.slice(0, found.rows) / 255, images) or not found.rows
+    if found.rows:
+        masses = found.prior.mass(found.alive())
+        total = sum((Fraction(float(mass)) * 2**SCALE for mass in masses), Fraction())
+        assert total == int(found.manifest.total)
+
+
+def check_whole_large(folder: Path, whole: Path) -> None:
+    """The same items, labels and keys as of an unbroken child, and an index that finds them all."""
+    one, two = (tiny_model(each).large_memory(each / "large", None) for each in (folder, whole))
+    (ours, theirs) = (memory.snapshot for memory in (one, two))
+    every = np.arange(ITEMS)
+    assert (ours.rows, ours.forgotten.tolist()) == (ITEMS, theirs.forgotten.tolist())
+    assert ours.texts(every) == theirs.texts(every)
+    np.testing.assert_allclose(ours.keys[every], theirs.keys[every], atol=1e-5)
+    assert sorted(one.index) == ours.alive().tolist()
+
+
 SCENARIOS = (
     Scenario("training and sleep", train, check_run, check_trained),
     Scenario("evaluation", evaluate, check_rows, check_answer),
     Scenario("memory", remember, check_memory, check_whole_memory),
     Scenario("server", serve, check_memory, check_whole_memory),
+    Scenario("large memory", build_large, check_large, check_whole_large),
 )
 TRAINED: TrainSettings = small(updates=3)

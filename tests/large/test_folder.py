@@ -1,7 +1,5 @@
 """Memories on disk: what is acknowledged is there, probabilities add up, and what is broken is said."""
 
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.helpers.large_folders import NORM, empty, filled, some_rows
+from tests.helpers.large_folders import NORM, filled, some_rows
 from vma.errors import InputError
 from vma.large import SearchedItems, Writer, open_snapshot
 from vma.large.indexing import open_index, read_saved, save_index
@@ -112,58 +110,6 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path, monkeypatch: py
         writer.add(*some_rows(4, 9), [None] * 4)
     found = open_snapshot(folder)
     assert (len(found), total_probability(found)) == (34, 1)
-
-
-ADDING = """
-import sys
-from pathlib import Path
-from tests.helpers.large_folders import some_rows
-from vma.large import Writer
-folder = Path(sys.argv[1])
-with Writer(folder) as writer:
-    print("ready", flush=True)
-    while True:
-        start = writer.manifest.rows
-        writer.add(*some_rows(3, start), ["x"] * 3, [f"{start + i}" for i in range(3)])
-        print("added", writer.manifest.rows, flush=True)
-        if start % 9 == 6:
-            writer.forget([start])
-            print("forgot", start, flush=True)
-"""
-
-
-def test_what_was_acknowledged_is_there_after_every_kill(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    """`pytest tests/large --kills 100` for the long version."""
-    folder, draw = empty(tmp_path / "m"), np.random.default_rng(0)
-    rows, gone = 0, set[int]()
-    for _ in range(request.config.getoption("--kills")):
-        with subprocess.Popen(
-            [sys.executable, "-c", ADDING, str(folder)], stdout=subprocess.PIPE, text=True
-        ) as child:
-            assert child.stdout is not None
-            for _, line in zip(range(1 + int(draw.integers(0, 8))), child.stdout, strict=False):
-                rows, gone = acknowledged(line, rows, gone)
-            child.kill()
-            for line in child.stdout:
-                rows, gone = acknowledged(line, rows, gone)
-        found = open_snapshot(folder)
-        assert found.rows in (rows, rows + 3)
-        assert gone <= set(found.forgotten.tolist())
-        if found.rows:
-            assert total_probability(found) == 1
-            expected = np.concatenate([some_rows(3, start)[1] for start in range(0, found.rows, 3)])
-            np.testing.assert_array_equal(found.keys[np.arange(found.rows)], expected)
-        rows = found.rows
-    assert rows > 0
-
-
-def acknowledged(line: str, rows: int, gone: set[int]) -> tuple[int, set[int]]:
-    word, *number = line.split()
-    if word == "added":
-        return int(number[0]), gone
-    return rows, gone | {int(number[0])} if word == "forgot" else gone
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next_writer(tmp_path: Path) -> None:

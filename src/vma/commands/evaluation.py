@@ -20,6 +20,7 @@ from vma.evaluation.classification import ClassifyOptions, classify
 from vma.evaluation.episodes import NllOptions, nll
 from vma.evaluation.novelty import NoveltyOptions, novelty
 from vma.evaluation.posterior import PosteriorOptions, posterior
+from vma.evaluation.recall import RecallOptions, recall
 from vma.evaluation.resumable import Evaluation, progress
 from vma.evaluation.samples import SamplesOptions, samples
 from vma.evaluation.sweeps import ClassesOptions, ShotsOptions, classes_sweep, shots_sweep
@@ -37,6 +38,7 @@ EVALUATIONS: dict[str, tuple[Any, Callable[[TrainedRun, Any], Evaluation], str]]
     "calibration": (CalibrationOptions, calibration, "do the probabilities of recognition mean what they say"),
     "novelty": (NoveltyOptions, novelty, "is what is new told from what is known, and at how many false alarms"),
     "posterior": (PosteriorOptions, posterior, "where the model looks, and how it flags what is new (Figure 3)"),
+    "recall": (RecallOptions, recall, "items of a memory on disk (--index) found again, or others of their label"),
     "samples": (SamplesOptions, samples, "samples from p(x|M) by item or class (Figures 2B, 4A)"),
 }  # fmt: skip
 FIGURES = {  # what draws an answer's figure; imported only then, since plotting takes a second to import

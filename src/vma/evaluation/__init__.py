@@ -8,6 +8,7 @@ from vma.evaluation.episodes import NllOptions, NllResults, nll
 from vma.evaluation.likelihood import bounds, measures
 from vma.evaluation.novelty import NoveltyOptions, NoveltyResults, novelty
 from vma.evaluation.posterior import PosteriorOptions, PosteriorResults, posterior
+from vma.evaluation.recall import RecallOptions, RecallResults, recall
 from vma.evaluation.resumable import Evaluation
 from vma.evaluation.samples import SamplesOptions, SamplesResults, samples
 from vma.evaluation.sweeps import ClassesOptions, ShotsOptions, SweepResults, classes_sweep, shots_sweep
@@ -21,6 +22,7 @@ RESULTS: dict[str, type] = {  # of each evaluation, by its name
     "calibration": CalibrationResults,
     "novelty": NoveltyResults,
     "posterior": PosteriorResults,
+    "recall": RecallResults,
     "samples": SamplesResults,
     "comparison": ComparisonResults,
 }
@@ -41,6 +43,8 @@ __all__ = [
     "NoveltyResults",
     "PosteriorOptions",
     "PosteriorResults",
+    "RecallOptions",
+    "RecallResults",
     "SamplesOptions",
     "SamplesResults",
     "ShotsOptions",
@@ -57,6 +61,7 @@ __all__ = [
     "novelty",
     "open_run",
     "posterior",
+    "recall",
     "samples",
     "shots_sweep",
 ]  # fmt: skip

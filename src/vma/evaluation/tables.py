@@ -12,6 +12,7 @@ from vma.evaluation.json_values import plain
 from vma.evaluation.novelty import MEASURES as NOVELTY
 from vma.evaluation.novelty import NoveltyResults
 from vma.evaluation.posterior import PosteriorResults
+from vma.evaluation.recall import RecallResults
 from vma.evaluation.statistics import Mean, Share
 from vma.evaluation.sweeps import SweepResults
 
@@ -41,6 +42,8 @@ def table(answer: Answer[Any]) -> Table:
             return of_novelty(answer, results)
         case PosteriorResults() as results:
             return of_posterior(answer, results)
+        case RecallResults() as results:
+            return of_recall(answer, results)
     return Table(title=title(answer), box=None, title_justify="left")
 
 
@@ -143,6 +146,19 @@ def of_posterior(answer: Answer[Any], results: PosteriorResults) -> Table:
     shown.add_row("found", f"{results.found.value:.1%}", "", "")
     areas = (f"{area:.2f}" for area in (results.novelty_auc, results.novelty_auc_entropy))
     shown.add_row("novelty, area under curve", *areas, "")
+    return shown
+
+
+def of_recall(answer: Answer[Any], results: RecallResults) -> Table:
+    """A line for each measure."""
+    shown, values = new_table(answer, "", "mean over targets", "± standard error"), plain(results)
+    own = "others of its label" if answer.about["leave_out"] else "the item itself"
+    for key, name in {
+        **MEASURES, "own_mass": f"mass on {own}", "own_first": f"{own} first"
+    }.items():  # fmt: skip
+        shown.add_row(name, f"{values[key]['value']:.2f}", f"{values[key]['error']:.2f}")
+    shown.add_row("items", f"{results.items:,}", "")
+    shown.add_row("targets", str(results.number_of_targets), "")
     return shown
 
 

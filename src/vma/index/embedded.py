@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from vma.errors import InputError
 from vma.files import write_atomically
-from vma.index.protocol import Addresses, Found, Keys, Place, best, rescored
+from vma.index.protocol import NOWHERE, Addresses, Found, Keys, Place, best, rescored
 
 faiss: Any = importlib.import_module("faiss")  # its own types say less than what there is
 FILE = "faiss.index"
@@ -19,7 +19,7 @@ MANY = (
     5_000_000  # items above which keys are kept in 4 bits for each pair of numbers, and read again from disk
 )
 PROBES = 32  # lists that a query goes through
-WIDER = {"SQ8": 1, "PQ": 4}  # candidates that are read again from disk for each one that is asked for
+WIDER = 4  # candidates of 4-bit keys that are read again from disk for each one that is asked for
 TRAINING = 40  # keys for each list, from which the lists are learned
 ROUNDS = 8  # of k-means: more change next to nothing
 
@@ -37,7 +37,11 @@ def description(items: int, matching: int) -> str:
 
 
 class FaissIndex:
-    """Approximate: the lists whose middles are nearest to the query, and the best in them by their exact keys."""
+    """Approximate: the lists whose middles are nearest to the query, and the best in them.
+
+    Keys of 8 bits are ranked as they are, since a proposal reads the exact keys of what is found anyway. Those of 4
+    bits are ranked again by their exact keys.
+    """
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -70,8 +74,10 @@ class FaissIndex:
         queries = np.ascontiguousarray(queries, np.float32)
         if label is not None:
             return self.within(queries, top, label)
-        wider = top * WIDER["PQ" if self.fast_scan else "SQ8"]
-        _, addresses = self.index.search(queries, wider)
+        if not self.fast_scan:
+            scores, addresses = self.index.search(queries, top)
+            return Found(addresses, np.where(addresses == NOWHERE, -np.inf, scores))
+        _, addresses = self.index.search(queries, top * WIDER)
         return rescored(queries, self.left(addresses), top, self.place)
 
     def left(self, addresses: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ class Found:
 
     Attributes:
         addresses: Of the items; `NOWHERE` where there are fewer.
-        scores: <k_a, q>; −∞ where there are fewer.
+        scores: <k_a, q>, as exactly as the index knows it; −∞ where there are fewer.
     """
 
     addresses: Int[np.ndarray, "batch top"]

@@ -66,11 +66,11 @@ class SearchedItems:
 
     def seen(self, addresses: Int[np.ndarray, "batch top"]) -> Int[np.ndarray, "batch top"]:
         """`NOWHERE` in place of what is hidden, unknown or there twice; all others first."""
-        hidden = np.isin(addresses, self.hidden) | (addresses >= self.snapshot.rows) | (addresses < 0)
-        for row, gone in zip(addresses, hidden, strict=True):
-            first = np.zeros(len(row), bool)
-            first[np.unique(row, return_index=True)[1]] = True
-            gone |= ~first
+        hidden = (addresses >= self.snapshot.rows) | (addresses < 0) | twice(addresses)
+        if len(self.hidden):
+            hidden |= np.isin(addresses, self.hidden)
+        if not hidden.any():
+            return addresses
         order = np.argsort(hidden, axis=1, kind="stable")
         return np.take_along_axis(np.where(hidden, NOWHERE, addresses), order, 1)
 
@@ -78,3 +78,13 @@ class SearchedItems:
         """The same as if it did not hold these items."""
         p_a = self.p_a.without(torch.from_numpy(np.asarray(addresses, np.int64)))
         return replace(self, p_a=p_a, hidden=p_a.forgotten)
+
+
+def twice(addresses: Int[np.ndarray, "batch top"]) -> np.ndarray:
+    """Where a row has an address that it has had before."""
+    order = np.argsort(addresses, axis=1, kind="stable")
+    again = np.zeros(addresses.shape, bool)
+    again[:, 1:] = np.diff(np.take_along_axis(addresses, order, 1), axis=1) == 0
+    found = np.empty_like(again)
+    np.put_along_axis(found, order, again, 1)
+    return found

@@ -81,7 +81,7 @@ def read_table(folder: Path, entry: Entry) -> dict[str, np.ndarray]:
             continue
         first, last = about["data_offsets"]
         flat = whole[start + first : start + last].view(TYPES[about["dtype"]])
-        found[name] = flat.reshape(about["shape"])
+        found[name] = np.asarray(flat.reshape(about["shape"]))  # as a memmap, each read would cost more
     return found
 
 

@@ -31,6 +31,7 @@ FIRST_OPTIONS = ("invert", "level", "crop", "margin", "binarize", "held_out", "s
 ADDED = (
     *(("model", name) for name in ("likelihood", "context_maps", "neighbourhood", "levels", "channels")),
     ("blind",),
+    ("search",),
     ("address_after",),
 )
 

@@ -179,6 +179,30 @@ class BlindSettings:
 
 
 @dataclass(frozen=True)
+class SearchSettings:
+    """One memory for the whole run, of thousands of classes, of which a target reads what a search proposes.
+
+    The search and p(a) go by keys that were made with the weights of the last refresh; scores of what is found are
+    made with those of now. Targets are other images of the classes in memory, `episode.classes` times
+    `episode.targets` in each update.
+
+    Attributes:
+        candidates: Items that a search finds for each target; 0 to draw a memory for each episode, and look at all.
+        classes: Classes in memory, with `episode.shots` items each; 0 for all that there are to train on.
+        refresh: Updates after which all keys are made anew.
+        epsilon: Share of the reads that go anywhere in memory, by p(a).
+    """
+
+    candidates: Number = 0
+    classes: Number = 0
+    refresh: Count = 100
+    epsilon: Share = 0.05
+
+    def __post_init__(self) -> None:
+        check_ranges(self, "search.")
+
+
+@dataclass(frozen=True)
 class TrainSettings:
     """All settings of a run; they are saved with it, and it can be repeated from them.
 
@@ -193,6 +217,7 @@ class TrainSettings:
         warps: How images are warped for the matching networks in training: asleep and, if `warp_awake`, awake.
         warp_awake: Whether the matching networks see warped images while awake too.
         blind: How many targets are blind, for the likelihood `reading-order`.
+        search: A memory of thousands of classes that is searched, instead of a small one for each episode.
         address_after: Updates after which q(a|x) and p(a) begin to learn. A learned memory needs a delay: until
             the decoder knows the mean image, the item most like that is best for every x, and a few items take all.
         samples: K.
@@ -221,6 +246,7 @@ class TrainSettings:
     warps: WarpSettings = field(default_factory=WarpSettings)
     warp_awake: bool = False
     blind: BlindSettings = field(default_factory=BlindSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
     address_after: Number = 0
     samples: Count = 4
     estimator: str = "vimco"
@@ -255,6 +281,21 @@ class TrainSettings:
                 f"The pixels of the likelihood {self.model.likelihood!r} see no others, so no target is blind: "
                 "leave blind out, or use 'reading-order'."
             )
+
+        if self.search.candidates:
+            self.check_search()
+
+    def check_search(self) -> None:
+        """Refuse what a memory that is searched cannot be trained with."""
+        raw = self.model.model == "vma" and not self.model.learned_items
+        if not raw or self.episode.kind != "few-shot":
+            raise InputError("Only a vma model with few-shot episodes searches its memory: leave search out.")
+        if find_estimator(self.estimator).sampling != "independent":
+            raise InputError(
+                f"The estimator {self.estimator!r} goes through all of memory: search with another, such as vimco."
+            )
+        if self.sleep.beside:
+            raise InputError("Dreams beside need a small memory: leave sleep.beside out, or search.")
 
     @property
     def length(self) -> int:

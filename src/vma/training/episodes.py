@@ -12,7 +12,8 @@ from vma.data.episodes import Episode, Sampler
 from vma.data.samplers import BatchSampler, EpisodeSampler, RecallSampler, SequenceSampler
 from vma.errors import InputError, TooFewImages
 from vma.memory import Memory, PrecedingImages
-from vma.runs.settings import TrainSettings
+from vma.runs.settings import SearchSettings, TrainSettings
+from vma.training.standing import split
 
 OPTIONS = (
     "The options are --data.held-out, --episode.classes, --episode.targets, --episode.shots and --sleep.classes; "
@@ -24,13 +25,14 @@ DREAM_SEED = 2_000_003
 
 @dataclass(frozen=True)
 class RunEpisodes:
-    """Where a run's episodes come from, and the size and channels of its images."""
+    """Where a run's episodes come from, the size and channels of its images, and a run's own memory, if any."""
 
     train: Sampler
     valid: Sampler
     size: tuple[int, int]
     memories: tuple[Sampler, ...] = ()
     channels: int = 1
+    standing: Dataset | None = None
 
     def dreams(self, update: int) -> Episode:
         """The episode whose memory is dreamt from; memories of all sizes take turns."""
@@ -44,7 +46,7 @@ def open_episodes(
     """Training and validation episodes; the test part of the data is never loaded."""
     try:
         kept, held_out = datasets(settings, data)
-        train = sampler(settings, kept, settings.seed, rank, world)
+        train, standing = training(settings, kept, rank, world)
         valid = sampler(settings, held_out, settings.seed + VALIDATION_SEED, 0, 1)
         memories = tuple(
             sampler(asleep, kept, settings.seed + DREAM_SEED, rank, world)
@@ -52,7 +54,19 @@ def open_episodes(
         )
     except TooFewImages as error:
         raise InputError(f"{error} {OPTIONS}") from None
-    return RunEpisodes(train, valid, kept.size, memories, kept.channels)
+    return RunEpisodes(train, valid, kept.size, memories, kept.channels, standing)
+
+
+def training(settings: TrainSettings, kept: Dataset, rank: int, world: int) -> tuple[Sampler, Dataset | None]:
+    """Episodes with memories of their own; or, where memory is searched, targets alone, and the one memory."""
+    if not settings.search.candidates:
+        return sampler(settings, kept, settings.seed, rank, world), None
+    memory, rest = split(settings, kept)
+    episode = replace(
+        settings.episode, kind="batch", targets=settings.episode.classes * settings.episode.targets
+    )
+    batches = replace(settings, episode=episode, search=SearchSettings())
+    return sampler(batches, rest, settings.seed, rank, world), memory
 
 
 def sizes_asleep(settings: TrainSettings) -> list[TrainSettings]:

@@ -20,6 +20,7 @@ from vma.runs.settings import OptimiserSettings, TrainSettings
 from vma.training.episodes import RunEpisodes, for_model, generator
 from vma.training.metrics import AWAKE, DREAMS, Window, dream_means, episode_means
 from vma.training.optimiser import Average, build_optimisers, rate_factor, set_rates
+from vma.training.standing import standing_memory
 from vma.warps import Look, look
 
 SLEEP_SEED = 1  # added to the seed, for the first weights of matching networks that are started anew
@@ -95,6 +96,13 @@ class Awake(Phase):
         names = AWAKE + (DREAMS if settings.sleep.beside else ())
         super().__init__(model, model, settings.optimiser, names, settings, episodes, here)
         self.objective: nn.Module = Objective(model, settings)
+        items = episodes.standing
+        self.standing = None if items is None else standing_memory(settings, items, here.device)
+
+    def models(self) -> dict[str, nn.Module]:
+        """The same, and the keys of a memory that is searched."""
+        kept = {} if self.standing is None else {"standing": self.standing}
+        return {**super().models(), **kept}
 
     def share(self) -> None:
         """Gradients of the whole model."""
@@ -102,6 +110,8 @@ class Awake(Phase):
 
     def backward(self, update: int, done: float) -> Float[Tensor, "metrics"]:
         """The mean gradient of an update's episodes, one by one, so that activations are freed in between."""
+        if self.standing is not None:
+            self.standing.refreshed(update, addressed(self.model, "search").addressing)
         figures = torch.stack([self.episode(number, done) for number in self.numbers(update)]).mean(0)
         if update < self.settings.address_after:
             hold_addresses(self.model)
@@ -112,10 +122,17 @@ class Awake(Phase):
         count = self.settings.episode.episodes
         return range(update * count, (update + 1) * count)
 
+    def look_at(self, number: int) -> tuple[Tensor, AnyMemory]:
+        """The targets of an episode, and its memory or the one of the run."""
+        x, memory = for_model(self.episodes.train.episode(number), self.here.device, self.settings.length)
+        if self.standing is None:
+            return x, memory
+        return x, self.standing.now(addressed(self.model, "search").addressing)
+
     def episode(self, number: int, done: float) -> Float[Tensor, "metrics"]:
         """Add one episode's share to the gradients."""
         settings, here = self.settings, self.here
-        x, memory = for_model(self.episodes.train.episode(number), here.device, settings.length)
+        x, memory = self.look_at(number)
         source = generator(settings.seed, number, here.rank, here.device)
         dreams = settings.sleep.beside > 0 and done >= settings.sleep.begin
         mixed = settings.precision == "bfloat16"
