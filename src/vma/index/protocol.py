@@ -8,6 +8,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int
 
+from vma.errors import InputError
+
 NOWHERE = -1  # address in place of an item that was not found
 NO_LABEL = -1  # number of an item without a label
 FEW = 64  # times as many items as are asked for: of so few, the best are found without an index
@@ -54,6 +56,16 @@ class Place:
     server: str = ""
     name: str = "memory"
     model: str = ""
+
+
+def check_server(server: str) -> str:
+    """The same address; refuse one with a password in it: a memory's folder is no place for one."""
+    if "@" in server:
+        raise InputError(
+            "The address of an index has no user and password, as it is written in the memory's folder: set "
+            "VMA_INDEX_TOKEN to USER:PASSWORD instead."
+        )
+    return server
 
 
 @runtime_checkable
