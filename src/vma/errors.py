@@ -52,6 +52,7 @@ EXTRAS = {
     "onnxruntime": "onnx",
     "onnxscript": "onnx",
     "faiss": "faiss",
+    "pymilvus": "milvus",
 }
 
 

@@ -74,5 +74,6 @@ INDEXES: "Registry[Callable[[Place], Index]]" = Registry(
     {
         "exact": "vma.index.exact:ExactIndex",
         "faiss": "vma.index.embedded:FaissIndex",
+        "milvus": "vma.index.milvus:MilvusIndex",
     },
 )

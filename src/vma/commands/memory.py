@@ -25,6 +25,7 @@ from vma.large.snapshot import is_large, open_snapshot
 from vma.large.verifying import QUERIES, check, check_files
 from vma.large.writer import Writer
 from vma.pretrained import DEFAULT
+from vma.runs.processes import Processes, processes
 
 Images = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FOLDER|FILES...")]
 Folder = Annotated[Path, tyro.conf.arg(metavar="MEMORY")]
@@ -43,19 +44,25 @@ def build(
 ) -> None:
     """Make a memory on disk of many images. Ended in between, the same command goes on from there.
 
+    Several processes share the work: torchrun --nproc-per-node N -m vma memory build ...
+
     Args:
         images: Folders of class/name.png or name.png, image files, and arrays of images (.npy).
         out: The memory's folder.
         model: Folder of a run, file of a model, or name of one in the box (`vma models`).
         label: The label of all of them, instead of those of their folders.
-        index: `exact`, `faiss`, or another that is installed; `auto` goes by the number of items.
-        server: Address of the engine, for an index that has one.
+        index: `exact`, `faiss`, `milvus`, or another that is installed; `auto` goes by the number of items.
+        server: Address of the engine, for an index that has one, such as http://localhost:19530.
         folder: How images become ink.
     """
-    trained, sources = load(model), sources_in(images)
-    if not is_large(out):
-        trained.create_memory(out, index=index, server=server)
-    grow(opened(trained, out, folder), sources, label)
+    with processes("cpu") as team:
+        trained, sources = load(model), sources_in(images)
+        if team.is_first and not is_large(out):
+            trained.create_memory(out, index=index, server=server)
+        team.together()
+        memory = opened(trained, out, folder)
+        new = grown(memory, sources, label, team)
+    finish(memory, new, team)
 
 
 def add(
@@ -75,15 +82,23 @@ def add(
         label: The label of all of them, instead of those of their folders.
         folder: How images become ink.
     """
-    grow(opened(load(model), memory, folder), sources_in(images), label)
+    with processes("cpu") as team:
+        known = opened(load(model), memory, folder)
+        new = grown(known, sources_in(images), label, team)
+    finish(known, new, team)
 
 
-def grow(memory: LargeMemory, sources: list, label: str | None) -> None:
-    """Add images, then build and keep the index."""
-    with bar("items") as progress:
-        new = fill(memory, sources, label, progress)
-    keep_index(memory)
-    print(f"{new} new items; {memory.folder} holds {len(memory)}.")
+def grown(memory: LargeMemory, sources: list, label: str | None, team: Processes) -> int:
+    """Add images, of which each process makes keys of its share; the first one keeps them."""
+    with bar("items", shown=team.is_first) as progress:
+        return fill(memory, sources, label, progress, team)
+
+
+def finish(memory: LargeMemory, new: int, team: Processes) -> None:
+    """Keep the index too, which is the work of one process."""
+    if team.is_first:
+        keep_index(memory)
+        print(f"{new} new items; {memory.folder} holds {len(memory)}.")
 
 
 def keep_index(memory: LargeMemory) -> None:
@@ -122,16 +137,21 @@ def index(memory: Positional[Folder], name: Positional[str] = AUTO, *, server: s
 
     Args:
         memory: The memory's folder.
-        name: `exact`, `faiss`, or another that is installed; `auto` goes by the number of items.
-        server: Address of the engine, for an index that has one.
+        name: `exact`, `faiss`, `milvus`, or another that is installed; `auto` goes by the number of items.
+        server: Address of the engine, for an index that has one, such as http://localhost:19530.
     """
     with Writer(memory) as writer, bar("index") as progress:
-        changed = indexing.with_index(writer.snapshot, name, server)
+        changed, before = indexing.with_index(writer.snapshot, name, server), writer.snapshot
         indexing.discard(memory)
         made = indexing.open_index(changed, progress=progress)
-        snapshot = writer.commit(index=name, server=server)
+        about = changed.manifest
+        snapshot = writer.commit(index=name, server=server, collection=about.collection)
         indexing.save_index(snapshot, made)
     print(f"{memory} is searched by {chosen(snapshot)}; {made.count()} items.")
+    if before.manifest.collection:
+        place = before.place()
+        print(f"It no longer uses the collection {place.name} of {place.server or 'its server'}: if no copy of the "
+              "memory does, drop it there.")  # fmt: skip
 
 
 def info(memory: Positional[Folder]) -> None:
@@ -152,6 +172,7 @@ def info(memory: Positional[Folder]) -> None:
         "segments": f"{len(about.segments):,}",
         "on disk": f"{size / 1e6:,.1f} MB",
         "index": chosen(found) + (f", kept for {saved.rows:,} items" if saved else ", not kept"),
+        **({"server": f"{about.server}, collection {found.place().name}"} if about.server else {}),
         "log |M|": f"{np.log(max(len(found), 1)):.2f} nats; H(p(a)) {found.prior.entropy_value:.2f}",
     }
     for name, text in rows.items():
@@ -207,9 +228,10 @@ def opened(model: TrainedModel, path: Path, options: FolderOptions) -> LargeMemo
 
 
 @contextmanager
-def bar(what: str) -> Iterator[indexing.Progress]:
+def bar(what: str, shown: bool = True) -> Iterator[indexing.Progress]:
     """A progress bar in a terminal; nothing elsewhere."""
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not Console().is_terminal) as shown:
-        task = shown.add_task(what, total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
+    hidden = not shown or not Console().is_terminal
+    with Progress(*columns, console=Console(stderr=True), disable=hidden) as drawn:
+        task = drawn.add_task(what, total=None)
+        yield lambda done, total: drawn.update(task, completed=done, total=total)

@@ -4,18 +4,60 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
+from torch import Tensor
 
 from vma.errors import InputError
-from vma.fewshot.images import folder_files
-from vma.fewshot.large_memory import LargeMemory
+from vma.fewshot.images import folder_files, ink_for
+from vma.fewshot.labels import as_labels
+from vma.fewshot.large_memory import Embedded, LargeMemory
 from vma.large.indexing import Progress
 
 PIECE = 2048  # images that are acknowledged at a time, at most
 SECONDS = 20.0  # and about how long it may take to embed them
 FIRST = 64  # images of the first piece, whose time decides how large the next ones are
 ARRAYS = ".npy"
+
+
+class Team(Protocol):
+    """Processes that embed together, `vma.runs.processes.Processes`: of each piece, each makes a share."""
+
+    @property
+    def rank(self) -> int:
+        """The number of this process."""
+
+    @property
+    def world(self) -> int:
+        """How many there are."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes."""
+
+    def largest(self, value: float) -> float:
+        """The largest value of any process."""
+
+    def joined(self, share: Tensor) -> Tensor:
+        """The shares of all, one after the other."""
+
+
+@dataclass(frozen=True)
+class Alone:
+    """One process, which does all itself."""
+
+    rank: int = 0
+    world: int = 1
+    is_first: bool = True
+
+    def largest(self, value: float) -> float:
+        """Its own."""
+        return value
+
+    def joined(self, share: Tensor) -> Tensor:
+        """Its own, which is all."""
+        return share
 
 
 @dataclass(frozen=True)
@@ -65,23 +107,43 @@ def open_array(path: Path) -> np.ndarray:
     return found
 
 
-def fill(memory: LargeMemory, sources: Sequence[Source], label: str | None, progress: Progress) -> int:
-    """Remember all sources that are not remembered yet; return how many were new. What is acknowledged stays."""
+def fill(
+    memory: LargeMemory,
+    sources: Sequence[Source],
+    label: str | None,
+    progress: Progress,
+    team: Team | None = None,
+) -> int:
+    """Remember all sources that are not remembered yet; return how many were new. What is acknowledged stays.
+
+    The processes of a team, each of which calls this, have a share of every piece; the first of them writes.
+    """
+    team = team or Alone()
     done = memory.snapshot.all_sources()
     left = [source for source in sources if source.name not in done]
     first, piece = 0, FIRST
     while first < len(left):
         some, begun = left[first : first + piece], time.monotonic()
-        memory.add(
-            images_of(memory, some),
-            [label or source.label for source in some],
-            sources=[source.name for source in some],
-        )
+        levels, keys = embedded(memory, some, team)
+        if team.is_first:
+            labels = as_labels([label or source.label for source in some], len(some))
+            memory.keep(levels, keys, labels, [source.name for source in some])
         first += len(some)
         progress(len(sources) - len(left) + first, len(sources))
-        pace = len(some) / max(time.monotonic() - begun, 1e-3)
+        pace = len(some) / max(team.largest(time.monotonic() - begun), 1e-3)
         piece = int(min(PIECE, max(FIRST, SECONDS * pace)))
     return len(left)
+
+
+def embedded(memory: LargeMemory, some: Sequence[Source], team: Team) -> Embedded:
+    """The images of some sources and their keys, which the processes have made together."""
+    size = -(-len(some) // team.world)
+    start = min(team.rank * size, len(some) - 1)  # who has no share embeds the last image, for nothing
+    share = list(some[start : start + size])
+    share += share[-1:] * (size - len(share))
+    ink = ink_for(memory.model, images_of(memory, share), memory.options).images
+    levels, keys = memory.embedded(ink)
+    return team.joined(levels)[: len(some)], team.joined(keys)[: len(some)]
 
 
 def images_of(memory: LargeMemory, some: Sequence[Source]) -> list[object]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from vma.checks import check_samples, generator_of
@@ -33,7 +33,8 @@ from vma.fewshot.scores import Score, score
 from vma.fewshot.searched_lookup import SearchedLookUp, keyed_items, search_for
 from vma.fewshot.usual import usual_of_large
 from vma.index import Index
-from vma.large.indexing import Progress, open_index, save_index
+from vma.index.protocol import check_server
+from vma.large.indexing import Progress, new_collection, open_index, save_index
 from vma.large.manifest import Manifest
 from vma.large.searched import CANDIDATES, SearchedItems
 from vma.large.snapshot import Numbers, Snapshot, open_snapshot
@@ -42,6 +43,8 @@ from vma.masses import by_mass
 from vma.model import VMA
 from vma.proposals import EPSILON
 from vma.similarity import InnerProduct
+
+Embedded = tuple[UInt8[Tensor, "some *image"], Float[Tensor, "some matching"]]
 
 
 class LargeMemory:
@@ -142,7 +145,6 @@ class LargeMemory:
 
     # Growing, shrinking, naming
 
-    @torch.no_grad()
     def add(
         self,
         images: Any,
@@ -154,11 +156,26 @@ class LargeMemory:
         """Remember `images` too, all of them or none, and say their numbers; as for `TrainedModel.remember`."""
         ink = ink_for(self.model, images, options or self.options)
         own = ink.labels if labels is None else as_labels(labels, len(ink.images))
-        keys = self.model.remember(ink.images).keys.float()
-        levels = (ink.images * 255).round().to(torch.uint8).cpu().numpy()
         whence = tuple(each or "" for each in ink.sources) if sources is None else sources
+        return self.keep(*self.embedded(ink.images), own, whence)
+
+    @torch.no_grad()
+    def embedded(self, ink: Float[Tensor, "some *image"]) -> Embedded:
+        """Images as they are kept, and their keys."""
+        levels = (ink * 255).round().to(torch.uint8)
+        return levels.cpu(), self.model.remember(ink).keys.float().cpu()
+
+    def keep(
+        self,
+        levels: UInt8[Tensor, "some *image"],
+        keys: Float[Tensor, "some matching"],
+        labels: Sequence[str | None],
+        sources: Sequence[str],
+    ) -> range:
+        """Remember what was embedded, and say the numbers."""
         with Writer(self.folder) as writer:
-            numbers = writer.add(levels, keys.cpu().numpy(), scores_of(self.model, keys), own, whence)
+            scores = scores_of(self.model, keys.to(next(self.model.parameters()).device))
+            numbers = writer.add(levels.numpy(), keys.numpy(), scores, labels, sources)
         self.go_on(writer.snapshot, numbers)
         return numbers
 
@@ -340,5 +357,5 @@ def create_memory(
         raise InputError("Only similarities that are inner products of keys and queries can be searched by.")
     create(folder, Manifest(
         model=fingerprint, model_name=name, shape=tuple(model.image_shape), matching=model.config.matching,
-        ceiling=ceiling_of(model), index=index, server=server,
+        ceiling=ceiling_of(model), index=index, server=check_server(server), collection=new_collection(index),
     ))  # fmt: skip

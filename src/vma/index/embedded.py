@@ -11,7 +11,6 @@ from jaxtyping import Float
 
 from vma.errors import InputError
 from vma.files import write_atomically
-from vma.index.protocol import NOWHERE, Addresses, Found, Keys, Place, best, rescored
 
 faiss: Any = importlib.import_module("faiss")  # its own types say less than what there is
 FILE = "faiss.index"
@@ -86,12 +85,10 @@ class FaissIndex:
 
     def within(self, queries: np.ndarray, top: int, label: int) -> Found:
         """Among the items of a label, by their exact keys."""
-        chosen = self.place.labels() == label
-        there = np.flatnonzero(chosen)
-        if len(there) <= 64 * top:
-            scores = queries @ self.place.keys(there).astype(np.float32).T
-            return best(scores, np.broadcast_to(there, scores.shape), top)
-        selected = faiss.IDSelectorBitmap(np.packbits(chosen, bitorder="little"))
+        found = few(queries, top, label, self.place)
+        if found is not None:
+            return found
+        selected = faiss.IDSelectorBitmap(np.packbits(self.place.labels() == label, bitorder="little"))
         options = faiss.SearchParametersIVF(sel=selected, nprobe=4 * PROBES)
         _, addresses = self.index.search(queries, top, params=options)
         return rescored(queries, self.left(addresses), top, self.place)

@@ -1,15 +1,18 @@
 """What an index of keys can do, and what it is given to be opened."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from vma.errors import InputError
+
 NOWHERE = -1  # address in place of an item that was not found
 NO_LABEL = -1  # number of an item without a label
+FEW = 64  # times as many items as are asked for: of so few, the best are found without an index
 
 Addresses = Int[np.ndarray, "items"]
 Keys = Float[np.ndarray, "items matching"]
@@ -41,6 +44,7 @@ class Place:
         sample: So many keys at random, to be learned from.
         server: Address of the engine, for an index that has one.
         name: What a shared engine is to call it.
+        model: Fingerprint of the model whose keys these are.
     """
 
     folder: Path
@@ -50,7 +54,18 @@ class Place:
     labels: Callable[[], Addresses]
     sample: Callable[[int], Keys]
     server: str = ""
-    name: str = field(default="memory")
+    name: str = "memory"
+    model: str = ""
+
+
+def check_server(server: str) -> str:
+    """The same address; refuse one with a password in it: a memory's folder is no place for one."""
+    if "@" in server:
+        raise InputError(
+            "The address of an index has no user and password, as it is written in the memory's folder: set "
+            "VMA_INDEX_TOKEN to USER:PASSWORD instead."
+        )
+    return server
 
 
 @runtime_checkable
@@ -94,6 +109,15 @@ def best(scores: Float[np.ndarray, "batch some"], addresses: np.ndarray, top: in
         scores = np.pad(scores, ((0, 0), (0, top - width)), constant_values=-np.inf)
         addresses = np.pad(addresses, ((0, 0), (0, top - width)))
     return Found(np.where(scores == -np.inf, NOWHERE, addresses), scores)
+
+
+def few(queries: np.ndarray, top: int, label: int, place: Place) -> Found | None:
+    """The `top` best of a label by the exact keys on disk; None if it has so many items that these take long."""
+    there = np.flatnonzero(place.labels() == label)
+    if len(there) > FEW * top:
+        return None
+    scores = queries.astype(np.float32) @ place.keys(there).astype(np.float32).T
+    return best(scores, np.broadcast_to(there, scores.shape), top)
 
 
 def rescored(queries: np.ndarray, addresses: np.ndarray, top: int, place: Place) -> Found:

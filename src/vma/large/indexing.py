@@ -1,5 +1,6 @@
 """The index of a memory on disk: opened with what was saved of it, and brought up to what the memory holds."""
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,11 +11,13 @@ import numpy as np
 from vma.errors import InputError, missing_extra
 from vma.files import write_atomically
 from vma.index import Index
+from vma.index.protocol import check_server
 from vma.large.snapshot import INDEX, Snapshot
 from vma.parts import INDEXES
 
 FILE = "index.json"
 AUTO = "auto"
+HERE = (AUTO, "exact", "faiss")  # indexes that are on no server
 EXACT_MOST = 100_000  # items up to which every key is gone through
 PART = 16_384  # keys that an index takes at a time
 GROWTH = 4  # times as many items as lists were learned for: then they are learned anew
@@ -75,7 +78,7 @@ def open_index(snapshot: Snapshot, name: str | None = None, progress: Progress |
         discard(snapshot.folder)
         saved = None
     try:
-        index = INDEXES[kind](snapshot.place(f"vma_{snapshot.manifest.model[:12]}"))
+        index = INDEXES[kind](snapshot.place())
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from None
     start = 0 if saved is None or kind == "exact" or index.count() == 0 else saved.rows
@@ -115,4 +118,10 @@ def with_index(snapshot: Snapshot, name: str, server: str) -> Snapshot:
     """The same memory, which from now on is searched by another index."""
     if name != AUTO and name not in INDEXES:
         raise InputError(f"Unknown index {name!r}: choose one of {', '.join((AUTO, *INDEXES))}.")
-    return replace(snapshot, manifest=replace(snapshot.manifest, index=name, server=server))
+    engine = {"index": name, "server": check_server(server), "collection": new_collection(name)}
+    return replace(snapshot, manifest=replace(snapshot.manifest, **engine))  # type: ignore[arg-type]
+
+
+def new_collection(index: str) -> str:
+    """What the server of an index is to call a memory, differently each time; nothing for one without a server."""
+    return "" if index in HERE else secrets.token_hex(8)

@@ -46,6 +46,7 @@ class Manifest:
         generation: Grows with every change, and names the files that it writes.
         index: `auto`, or the name of an index.
         server: Address of its engine, for one that has an engine.
+        collection: What the engine calls it: of no other memory, and another one whenever an index is chosen.
         rekeying: Fingerprint of the model that new keys are being made with, while they are.
         format: Says what this is.
         version: Of the format.
@@ -62,6 +63,7 @@ class Manifest:
     generation: int = 0
     index: str = "auto"
     server: str = ""
+    collection: str = ""
     rekeying: str = ""
     format: str = FORMAT
     version: int = VERSION

@@ -138,7 +138,7 @@ class Snapshot:
         alive = self.alive()
         return self.keys[alive[np.linspace(0, len(alive) - 1, min(count, len(alive))).astype(np.int64)]]
 
-    def place(self, name: str = "memory") -> Place:
+    def place(self) -> Place:
         """What an index of this is to know."""
         return Place(
             folder=self.folder / INDEX,
@@ -148,7 +148,8 @@ class Snapshot:
             labels=lambda: self.labels,
             sample=self.sample,
             server=self.manifest.server,
-            name=name,
+            name=f"vma_{self.manifest.collection or 'memory'}_{self.manifest.model[:12]}",
+            model=self.manifest.model,
         )
 
 

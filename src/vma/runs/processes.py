@@ -50,6 +50,19 @@ class Processes:
         dist.all_reduce(shared, dist.ReduceOp.MAX)
         return float(shared.item())
 
+    def together(self) -> None:
+        """Go on when all have come here."""
+        if self.world > 1:
+            dist.barrier()
+
+    def joined(self, share: torch.Tensor) -> torch.Tensor:
+        """The shares of all processes, as large as each other, one after the other."""
+        if self.world == 1:
+            return share
+        shares = [torch.empty_like(share) for _ in range(self.world)]
+        dist.all_gather(shares, share.contiguous())
+        return torch.cat(shares)
+
     def any(self, flag: bool) -> bool:
         """Whether any process raises the flag, so that all stop together or none does."""
         return self.largest(float(flag)) > 0
