@@ -1,13 +1,15 @@
 """The documentation site, by Sphinx: `make docs` builds it, and nothing in it is loaded from elsewhere.
 
 Sphinx with Furo and MyST-NB is what readers of zuko know; the pages stay plain Markdown, and the tutorials are
-notebooks in Markdown that are executed at every build.
+notebooks in Markdown that are executed at every build: a cache would show what older code printed.
 """
 
+import logging
 import os
 import re
 
 from docutils import nodes
+from jupyter_client.manager import KernelManager
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
@@ -29,13 +31,16 @@ extensions = [
 exclude_patterns = ["_build", "jupyter_execute"]
 source_suffix = {".md": "myst-nb"}
 
-myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "html_image"]
 myst_heading_anchors = 4
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for notebooks: threads that wait for each other take minutes
-nb_execution_mode = "cache"
+nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_merge_streams = True
+nb_output_stderr = "remove-warn"  # what a notebook complains about is mended, not shown
+logging.getLogger("traitlets").setLevel(logging.WARNING)  # which kernel runs is no news
+KernelManager.transport_encryption.default_value = "auto"  # else each kernel warns that it is not
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -46,6 +51,7 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
 add_module_names = False
+viewcode_follow_imported_members = False  # else sources link back to names under which nothing is documented
 default_role = "literal"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pooch
+import platformdirs
 
 from vma.data.arrays import read_npz
 from vma.errors import InputError
@@ -18,7 +18,7 @@ LIMIT = 2**31
 
 def cache_folder() -> Path:
     """The folder `VMA_CACHE` if set, else `variational-memory` in the user's cache."""
-    return at_home(Path(os.environ.get("VMA_CACHE") or pooch.os_cache("variational-memory")))
+    return at_home(Path(os.environ.get("VMA_CACHE") or platformdirs.user_cache_path("variational-memory")))
 
 
 def cached_arrays(key: str, build: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pooch
 import requests
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
@@ -135,6 +134,8 @@ def obtain(source: Source, data: Path | None = None, *, download: bool = True, p
 
 def fetch(source: Source, downloader: ResumingDownloader) -> Path:
     """Download to the cache, where the file appears complete and with the right checksum, or not at all."""
+
+    import pooch  # here: it brings tqdm, which complains in every notebook without widgets
 
     def checked(url: str, output_file: str, instance: Any) -> None:
         downloader(url, output_file, instance)
