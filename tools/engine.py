@@ -1,7 +1,7 @@
 """A Milvus server for tests and benchmarks: an environment of its own, and starting, stopping and killing it.
 
-`python -m tools.engine` runs one until it is interrupted. The server is the whole engine in one process; it keeps its
-data in a folder and listens on this machine's ports, so run it where others cannot reach these.
+`python -m tools.engine` runs one until it is interrupted. The server is the whole engine in one process. It keeps
+its data in a folder and listens on this machine's ports, so run it where others cannot reach these.
 """
 
 import contextlib
@@ -63,16 +63,30 @@ class Engine:
         with contextlib.suppress(FileExistsError):  # its programs, 400 MB, are unpacked once
             (self.folder / "bin").symlink_to(HOME / "unpacked")
         configuration = [word for each in CONFIGURATION for word in ("--extra-config", each)]
-        command = [program, "--data", self.folder, "--proxy-port", str(self.port), *configuration, *self.options]
+        command = [
+            program,
+            "--data",
+            self.folder,
+            "--proxy-port",
+            str(self.port),
+            *configuration,
+            *self.options,
+        ]
         log = self.folder / "server.log"
         with log.open("wb") as out:
             self.process = subprocess.Popen(
-                command, stdout=out, stderr=out, start_new_session=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+                command,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
         while READY not in log.read_text(errors="replace"):
             if self.process.poll() is not None or time.monotonic() - begun > SECONDS:
                 self.kill()
-                raise RuntimeError(f"The Milvus server did not start: {log.read_text(errors='replace')[-500:]}")
+                raise RuntimeError(
+                    f"The Milvus server did not start: {log.read_text(errors='replace')[-500:]}"
+                )
             time.sleep(0.2)
         return time.monotonic() - begun
 

@@ -105,7 +105,8 @@ def test_what_is_odd_about_an_image_is_said(client: httpx.Client, recwarn: pytes
     doubt = "it has 16 separate parts, more than a character has"
     assert state["doubts"] == [{"image": 1, "doubt": doubt}]
     ask(client, "recognise", image=encode(dots))
-    assert [each for each in recwarn if each.category is DoubtfulPicture] == []  # nobody reads the server's console
+    # nobody reads the server's console
+    assert [each for each in recwarn if each.category is DoubtfulPicture] == []
     assert ask(client, "rename", ids=[state["cards"][0]["id"]], label="y")["doubts"] == []
 
 

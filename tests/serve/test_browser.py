@@ -328,8 +328,8 @@ def test_several_files_have_one_name_and_one_sentence(visit: Callable[..., Page]
     page.keyboard.press("Enter")
     expect(page.locator(".card[data-name=house]")).to_have_count(3)
     expect(page.locator("#note")).to_contain_text(
-        "3 remembered, 2 could not be read: h.txt, house 4.png. Hardly the drawing of one character: house 3.png (it "
-        "has 16 separate parts, more than a character has)."
+        "3 remembered, 2 could not be read: h.txt, house 4.png. Hardly the drawing of one character: house 3.png "
+        "(it has 16 separate parts, more than a character has)."
     )
     page.click("#note-undo")
     expect(page.locator("#no-memory")).to_be_visible()

@@ -105,17 +105,12 @@ def read_ink(images: Any, size: tuple[int, int], options: FolderOptions | None =
     return Ink(ink, names, tuple(page.label for page in pages), sources, doubts)
 
 
-<<<<<<< HEAD
-def ink_for(model: VMA, images: Any, options: FolderOptions | None) -> Ink:
-    """Images as `model` needs them; unsuitable images, or some that it gives no probability, are refused."""
-=======
 def ink_for(model: VMA, images: Any, options: FolderOptions | None, read: Reader = as_ink) -> Ink:
-    """Images as `model` needs them; those of another kind, or without a probability under it, are refused.
+    """Images as `model` needs them; unsuitable images, or some that it gives no probability, are refused.
 
     Args:
         read: `as_ink`, or `read_ink` where what is odd is told in another way than by a warning.
     """
->>>>>>> h20
     config, chosen = model.config, adapted(options, model.config)
     if isinstance(chosen, FolderOptions) and chosen.colour != (config.channels > 1):
         kind = (

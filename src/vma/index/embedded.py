@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from vma.errors import InputError
 from vma.files import write_atomically
+from vma.index.protocol import NOWHERE, Addresses, Found, Keys, Place, few, rescored
 
 faiss: Any = importlib.import_module("faiss")  # its own types say less than what there is
 FILE = "faiss.index"

@@ -37,8 +37,9 @@ def power_law(x: int, xs: Sequence[int], ys: Sequence[float]) -> float:
 def sharpen_(model: VMA, x: Tensor, memory: Memory, samples: int) -> None:
     """Sharpen q(a|x), in place, until K reads repeat addresses as often as a trained model's do.
 
-    All reads of an untrained model differ. Here the query network becomes a copy of the key network. Both are centred on this memory, so that a target finds the
-    items that look like it, and the queries are made as long as necessary.
+    All reads of an untrained model differ. Here the query network becomes a copy of the key network. Both are
+    centred on this memory, so that a target finds the items that look like it, and the queries are made as long
+    as necessary.
     """
     addressing = model.addressing
     key, query = addressing.key, addressing.query
