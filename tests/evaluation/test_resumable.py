@@ -11,10 +11,12 @@ import pytest
 import torch
 
 from tests.helpers.small_runs import child, ending, fit, small, tiny
+from tests.helpers.trained_models import drawings
 from vma import InputError
 from vma.commands.evaluation import EVALUATIONS, evaluate_command, usage
 from vma.evaluation.answers import answer, answer_of, newest
 from vma.evaluation.resumable import Evaluation, kept_rows
+from vma.fewshot import load
 from vma.runs.folder import Run
 from vma.runs.processes import Processes
 
@@ -144,7 +146,16 @@ BRIEF = {
     "novelty": ["--episodes", "2", "--classes", "2", "--absent", "1", "--shots", "2", "--samples", "2"],
     "posterior": ["--episodes", "2", "--classes", "2", "--shots", "2", "--samples", "2"],
     "samples": ["--rows", "2", "--samples", "2"],
+    "recall": ["--targets", "3", "--samples", "2", "--index"],
 }
+
+
+def memory_on_disk(run: Run, folder: Path) -> str:
+    """A folder with a few drawings, and keys of the run's model."""
+    model = load(run.folder)
+    config = model.model.config
+    model.create_memory(folder).add(list(drawings(5, (config.height, config.width))))
+    return str(folder)
 
 
 @pytest.mark.parametrize("name", EVALUATIONS)
@@ -152,7 +163,10 @@ def test_every_evaluation_can_be_made_from_the_shell(
     name: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     torch.set_default_dtype(torch.float32)
-    evaluate_command([str(run.folder), name, *BRIEF[name], "--out", str(tmp_path), "--threads", here()])
+    place = [memory_on_disk(run, tmp_path / "memory")] if name == "recall" else []
+    evaluate_command(
+        [str(run.folder), name, *BRIEF[name], *place, "--out", str(tmp_path), "--threads", here()]
+    )
     said = capsys.readouterr().out.split("The answer:")[1].split("Its figure:")[0]
     path = Path(said.replace("\n", "").strip())
     found = json.loads(path.read_text())

@@ -43,7 +43,7 @@ def test_all_settings_are_overrides_of_an_unknown_preset() -> None:
     found = overrides(small())
     assert (found["preset"], found["optimiser.clip"], found["model.latent"]) == ("small", 50.0, 4)
     whole = msgspec.to_builtins(small())
-    parts = ("model", "data", "episode", "optimiser", "sleep", "warps", "blind")
+    parts = ("model", "data", "episode", "optimiser", "sleep", "warps", "blind", "search")
     of_data = len(whole["data"]) - 1 + len(whole["data"]["folder"])
     inside = sum(of_data if part == "data" else len(whole[part]) for part in parts)
     assert len(found) == len(whole) - len(parts) + inside

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from torch import Tensor
@@ -21,6 +21,7 @@ FIRST = 64  # images of the first piece, whose time decides how large the next o
 ARRAYS = ".npy"
 
 
+@runtime_checkable
 class Team(Protocol):
     """Processes that embed together, `vma.runs.processes.Processes`: of each piece, each makes a share."""
 
