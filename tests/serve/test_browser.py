@@ -182,6 +182,22 @@ def test_without_a_name_a_drawing_joins_no_class_and_a_chip_names_it(visit: Call
     expect(page.locator(".card[data-name=ring]")).to_have_count(2)
 
 
+def test_a_name_that_was_tapped_goes_with_its_drawing_and_one_that_was_typed_stays(
+    visit: Callable[..., Page],
+) -> None:
+    page = visit()
+    remember(page, RING, "ring")
+    draw(page, RING)
+    page.locator(".chip").click()
+    expect(page.locator("#name")).to_have_value("ring")
+    page.click("#clear")
+    expect(page.locator("#name")).to_have_value("")
+    draw(page, RING)
+    page.fill("#name", "ring")
+    page.click("#clear")
+    expect(page.locator("#name")).to_have_value("ring")
+
+
 def test_the_headline_says_new_when_it_is_new(visit: Callable[..., Page]) -> None:
     page = visit()
     for name, strokes in (("ring", RING), ("cross", CROSS)):
