@@ -83,6 +83,21 @@ def block(folder: Path, number: int) -> tuple[np.ndarray, np.ndarray]:
         return images, kept["keys"]
 
 
+def varied(folder: Path, base: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Images of block `base`, and their keys moved by a difference between two drawings of another character.
+
+    k' ∝ k + (k_b − k_c) / √2, where b and c are drawings of one character by two hands: what is added has the
+    spread of keys within a class. Stands for block `number` where that was not drawn.
+    """
+    images, keys = block(folder, base)
+    draw = np.random.default_rng((SEED, number))
+    by_hand = keys.reshape(DRAWERS, CHARACTERS, -1)
+    first, second = draw.permutation(DRAWERS)[:2]
+    moves = (by_hand[first] - by_hand[second])[draw.integers(CHARACTERS, size=len(keys))]
+    moved = keys + moves / np.sqrt(2, dtype=np.float32)
+    return images, moved / np.linalg.norm(moved, axis=1, keepdims=True)
+
+
 def main(folder: Path, blocks: int, start: int = 0, step: int = 1) -> None:
     """Make every `step`-th of the blocks, from `start` on."""
     folder.mkdir(parents=True, exist_ok=True)
