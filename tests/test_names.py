@@ -18,7 +18,7 @@ from vma.data.folder import load_folder
 from vma.data.picture import FolderOptions
 from vma.errors import InputError
 from vma.fewshot.images import as_ink
-from vma.fewshot.labels import as_label
+from vma.fewshot.items import as_label
 from vma.fewshot.tables import as_csv
 from vma.names import FORMULAS, TURNING, UNPRINTABLE, cell, label_of, plain
 

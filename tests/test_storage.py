@@ -70,6 +70,18 @@ def test_a_perceptron_of_an_older_version_is_what_it_was() -> None:
     torch.testing.assert_close(log_w, torch.tensor(OLD_LOG_W, dtype=torch.float32), rtol=1e-5, atol=1e-5)
 
 
+# What the version that wrote the file gave.
+OLD_LEARNED_LOG_W = [[-200.490967, -198.927917, -199.014008], [-192.366898, -195.220612, -193.789001]]
+
+
+def test_a_learned_memory_of_an_older_version_is_what_it_was() -> None:
+    model = load_model(FILES / "run-learned-0.1/model.safetensors")
+    x = (torch.arange(512).reshape(2, 16, 16) % 3 == 0).float()
+    log_w = model.terms(x, samples=3, generator=torch.Generator().manual_seed(1)).log_w
+    expected = torch.tensor(OLD_LEARNED_LOG_W, dtype=torch.float32)
+    torch.testing.assert_close(log_w, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_a_perceptron_of_the_paper_comes_back(tmp_path: Path) -> None:
     """Its configuration is one that msgspec filled in: nothing of it may get lost on the way to the file."""
     model = build_vma(paper_mlp(height=4, width=4, hidden=(3,), latent=2, matching=2))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vma.storage import load_model, save_model
     from vma.training.api import resume, sleep, train
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "ESTIMATORS",
     "VMA",

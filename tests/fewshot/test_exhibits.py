@@ -17,9 +17,7 @@ from tests.helpers.oracles import small_mlp
 from tests.helpers.trained_models import drawings, trained
 from vma.errors import InputError
 from vma.fewshot import ImageMemory
-from vma.fewshot.exhibits import COLUMNS, Card, Exhibit, Row, on_white
-from vma.fewshot.sheets import MOST, sheet
-from vma.fewshot.showable import ROWS, Showable, as_html
+from vma.fewshot.exhibits import COLUMNS, MOST, ROWS, Card, Exhibit, Row, Showable, as_html, on_white, sheet
 
 SIZE = (9, 8)
 HOSTILE = "<script>alert(1)</script> \"quoted\" 'single' & more"

@@ -15,7 +15,7 @@ from vma.commands.fewshot import explain, imagine, recognise, score
 from vma.commands.info import info
 from vma.errors import InputError
 from vma.fewshot import load
-from vma.fewshot.labels import as_label
+from vma.fewshot.items import as_label
 
 SIZE = (9, 8)
 

@@ -18,7 +18,7 @@ from tests.helpers.served import blurring_model
 from vma.data.arrays import read_mat, read_maybe_gzip, read_npy, read_npz
 from vma.errors import InputError
 from vma.fewshot.images import as_ink
-from vma.fewshot.labels import as_label
+from vma.fewshot.items import as_label
 from vma.fewshot.memory_file import read_memory
 from vma.fewshot.tables import as_csv
 from vma.fewshot.trained import TrainedModel

@@ -82,18 +82,28 @@ def test_convolutional_networks_go_on_the_same(optimiser: str, style: str, tmp_p
     assert_same(fit(settings, tmp_path / "parts", resume=True), whole)
 
 
-# NLL of the last four updates of the same run, whole, by the version that wrote the half of it in tests/files.
-OLD_NLL = [122.0958, 123.3888, 107.9298, 106.5307]
+# The last updates of the same runs, whole, by the version that wrote the half of each in tests/files.
+OLD = {
+    "run-0.1": ("nll", [122.0958, 123.3888, 107.9298, 106.5307]),
+    "run-learned-0.1": ("nll", [125.3172, 115.0792, 125.5151, 113.3660]),
+    "run-asleep-0.1": ("dream_log_q_a", [-2.079038, -2.033638]),
+}
 
 
-def test_a_run_of_an_older_version_goes_on_as_it_would_have(tmp_path: Path) -> None:
-    shutil.copytree(Path(__file__).parents[1] / "files" / "run-0.1", tmp_path / "run")
-    run = Run(tmp_path / "run")
-    settings = run.settings()
+@pytest.mark.parametrize("name", OLD)
+def test_a_run_of_an_older_version_goes_on_as_it_would_have(name: str, tmp_path: Path) -> None:
+    """A run with a memory for each episode, one with a learned memory, and one that was asleep."""
+    shutil.copytree(Path(__file__).parents[1] / "files" / name, tmp_path / "run")
+    run, (what, values) = Run(tmp_path / "run"), OLD[name]
+    rows = fit(run.settings(), run.folder, resume=True).metrics()
+    assert [row[what] for row in rows[-len(values) :]] == pytest.approx(values, rel=1e-5)
+
+
+def test_the_settings_of_an_older_version_mean_what_they_meant() -> None:
+    """Its file does not say which layers m is given to: then it was the first alone."""
+    settings = Run(Path(__file__).parents[1] / "files/run-0.1").settings()
     assert settings.model.item_layers == "first"
     assert decisive(settings)["model"]["item_layers"] == "first"
-    rows = fit(settings, run.folder, resume=True).metrics()
-    assert [row["nll"] for row in rows[4:]] == pytest.approx(OLD_NLL, rel=1e-5)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -50,6 +50,11 @@ class GenerativeMatchingNetwork(LatentModel[ConditioningSets]):
     `memory` out. The layers of the configured family replace the original's residual networks, except with
     `style="published"`, which has those of its public code (`vma.baselines.published`). |h| is `hidden[0]`.
 
+    >>> model = vma.build_model(vma.ModelConfig(model="gmn", maps=8))
+    >>> memory = vma.Memory.of(torch.zeros(5, 26, 26))
+    >>> isinstance(model, vma.baselines.GenerativeMatchingNetwork), len(model.bound(torch.zeros(2, 26, 26), memory))
+    (True, 2)
+
     Args:
         config: The model; `tied` and `prior` have no effect here.
         hops: Passes over the set in recognition and likelihood; by default 4, and 1 if `published`.

@@ -42,6 +42,11 @@ class SoftAttention(LatentModel[KeysAndValues]):
     once per memory. `pixels`: the raw items, whose average the decoder then reads as one image. Both are the same
     if the decoder's features are linear in m, as in the `mlp` family, or if one item has all the weight.
     `tied` and `prior` have no effect here.
+
+    >>> model = vma.build_model(vma.ModelConfig(model="soft-attention", maps=8))
+    >>> memory = vma.Memory.of(torch.zeros(5, 26, 26))
+    >>> isinstance(model, vma.baselines.SoftAttention), model.bound(torch.zeros(2, 26, 26), memory).shape
+    (True, torch.Size([2]))
     """
 
     def __init__(self, config: ModelConfig | None = None) -> None:

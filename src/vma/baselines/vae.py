@@ -16,6 +16,10 @@ class VAE(LatentModel[None]):
     """p(z) = N(0, I), q(z|x) and p(x|z), with the encoder and decoder of VMA's families without m.
 
     A memory may be given, as in comparisons on the same episodes, but is ignored.
+
+    >>> model = vma.build_model(vma.ModelConfig(model="vae", maps=8))
+    >>> isinstance(model, vma.baselines.VAE), model.bound(torch.zeros(2, 26, 26)).shape
+    (True, torch.Size([2]))
     """
 
     def __init__(self, config: ModelConfig | None = None) -> None:

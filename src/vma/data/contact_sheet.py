@@ -18,7 +18,11 @@ CELL, GAP, MARGIN, HEADER = 56, 4, 28, 64
 
 
 def contact_sheet(dataset: Dataset, *, rows: int = 12, columns: int = 20, seed: int = 0) -> Image.Image:
-    """A picture of up to `rows` classes with up to `columns` images each, both drawn at random by `seed`."""
+    """A picture of up to `rows` classes with up to `columns` images each, both drawn at random by `seed`.
+
+    >>> vma.data.contact_sheet(vma.data.load_dataset("glyphs", "test"), rows=2, columns=5)
+    <PIL.Image.Image image ...>
+    """
     if rows < 1 or columns < 1:
         raise InputError(f"A contact sheet needs at least one row and one column, not {rows} and {columns}.")
     table = choose_images(dataset, rows, columns, seed)

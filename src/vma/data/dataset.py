@@ -16,6 +16,12 @@ from vma.errors import InputError, TooFewImages, unknown_name
 class Dataset:
     """Images with their classes: `images[i]` shows class `classes[labels[i]]`.
 
+    >>> glyphs = vma.data.load_dataset("glyphs", "test")
+    >>> len(glyphs), len(glyphs.classes), glyphs.images.shape
+    (2000, 100, (2000, 26, 26))
+    >>> glyphs.subset_classes(glyphs.classes[:3]).class_counts()
+    array([20, 20, 20])
+
     Attributes:
         name: Name of the dataset, e.g. `omniglot`.
         split: Which split, and which part of it, e.g. `45-5/test`.
@@ -113,6 +119,10 @@ def dataset_of(
     split: str = "all",
 ) -> Dataset:
     """A dataset of NumPy arrays or tensors.
+
+    >>> images = np.random.default_rng(0).random((6, 8, 8)) < 0.3
+    >>> vma.data.dataset_of(images, ["ka", "ka", "ka", "ga", "ga", "ga"]).classes
+    ('ka', 'ga')
 
     Args:
         images: [number, height, width], or [number, 3, height, width] in colour; uint8 from 0 (background) to

@@ -20,6 +20,11 @@ NOTHING = np.zeros(0, dtype=np.int64)
 class Episode:
     """Targets x, and the memory M that explains them; pixels from 0 to 255.
 
+    >>> glyphs = vma.data.load_dataset("glyphs", "test")
+    >>> episode = vma.data.EpisodeSampler(glyphs, classes=5, targets=2, shots=3).episode(0)
+    >>> isinstance(episode, vma.data.Episode), isinstance(episode.tensors(), vma.data.EpisodeTensors)
+    (True, True)
+
     Attributes:
         targets: The images x.
         target_labels: Class of each target, as a position in `classes`.

@@ -26,6 +26,10 @@ AT_ONCE = 256  # images; bounds the memory
 class GlyphOptions:
     """What to draw.
 
+    >>> few = vma.data.GlyphOptions(classes=10, test_classes=5, drawers=4)
+    >>> len(vma.data.load_dataset("glyphs", "test", glyphs=few))
+    20
+
     Attributes:
         classes: Number of classes in all, for training and testing together.
         test_classes: How many of them are for testing only.

@@ -36,6 +36,10 @@ class DoubtfulPicture(UserWarning):
 class FolderOptions:
     """How images become ink on an empty background, in this order.
 
+    >>> options = vma.data.FolderOptions(held_out=0.5)
+    >>> len(vma.data.load_dataset("folder", "train", data="my-symbols", size=20, folder=options))
+    2
+
     Attributes:
         upright: Turn each image the way up that its camera says (EXIF).
         invert: Whether the ink is dark on light paper. `auto` decides for each image.

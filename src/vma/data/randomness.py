@@ -41,6 +41,11 @@ def distinct_positions(
 def binarize(
     images: UInt8[np.ndarray, "*images"], generator: np.random.Generator
 ) -> UInt8[np.ndarray, "*images"]:
-    """255 with probability image / 255, else 0, independently for each pixel; binary images stay as they are."""
+    """255 with probability image / 255, else 0, independently for each pixel; binary images stay as they are.
+
+    >>> grey = np.full((1, 4, 4), 128, np.uint8)
+    >>> set(vma.data.binarize(grey, np.random.default_rng(0)).ravel().tolist())
+    {0, 255}
+    """
     threshold = generator.integers(0, 255, size=images.shape, dtype=np.uint8)
     return np.where(threshold < images, np.uint8(255), np.uint8(0))

@@ -133,7 +133,14 @@ DATASETS = Datasets(
 
 
 def register_dataset(name: str, entry: Entry | Callable[[], Entry]) -> None:
-    """Add a dataset for this process only; an entry point adds one for every process (see `Datasets`)."""
+    """Add a dataset for this process only; an entry point adds one for every process (see `Datasets`).
+
+    >>> def load_dots(part="train", **options):
+    ...     return vma.data.dataset_of(np.eye(8)[:, None, :].repeat(4, 0), name="dots", split=part)
+    >>> vma.data.register_dataset("dots", vma.data.Entry("eight dots", ("train",), load=load_dots))
+    >>> len(vma.data.load_dataset("dots"))
+    32
+    """
     DATASETS.register(name, as_entry(name, entry))
 
 
@@ -149,6 +156,9 @@ def load_dataset(
     download: bool = True,
 ) -> Dataset:
     """One part of a dataset: uint8 images with 0 = background and 255 = ink, labels, names of classes.
+
+    >>> vma.data.load_dataset("glyphs", "test", size=20).size
+    (20, 20)
 
     Args:
         name: A name in DATASETS.

@@ -20,6 +20,12 @@ MEANINGS = ("per-class", "total")
 class EpisodeSampler(Sampler):
     """Few-shot episodes: C classes with T targets and S memory items each, and further classes without targets.
 
+    >>> glyphs = vma.data.load_dataset("glyphs", "test")
+    >>> sampler = vma.data.EpisodeSampler(glyphs, classes=5, targets=2, shots=3)
+    >>> episode = sampler.episode(0)  # the same whenever and wherever it is asked for
+    >>> episode.targets.shape, episode.memory.shape
+    ((10, 26, 26), (15, 26, 26))
+
     Attributes:
         classes: C, or `all` for every class of the dataset.
         targets: T, the targets of each of the C classes.
@@ -169,6 +175,11 @@ class RecallSampler(Sampler):
     Labels are positions in the memory: `target_labels` holds the address of each target. A target equals its item
     even if pixels are drawn.
 
+    >>> glyphs = vma.data.load_dataset("glyphs", "test")
+    >>> episode = vma.data.RecallSampler(glyphs, memory=64, targets=8).episode(0)
+    >>> bool((episode.targets == episode.memory[episode.target_labels]).all())
+    True
+
     Attributes:
         memory: |M|.
         targets: Number of targets, drawn with replacement.
@@ -208,6 +219,10 @@ class SequenceSampler(Sampler):
     """Sequences of images of few classes, each image drawn independently: they train Generative Matching Networks.
 
     The targets of an episode are all its images, one sequence after another, each in order; there is no memory.
+
+    >>> glyphs = vma.data.load_dataset("glyphs", "test")
+    >>> vma.data.SequenceSampler(glyphs, sequences=4, length=5, classes=2).episode(0).targets.shape
+    (20, 26, 26)
 
     Attributes:
         sequences: Number of sequences.
@@ -254,6 +269,10 @@ class BatchSampler(Sampler):
     The data is read in a new order in each epoch, without a gap: batch i holds the positions i·B … (i + 1)·B − 1 of
     all epochs laid end to end, and the processes share out the batches. Labels are passed on if there are any, and
     are −1 otherwise.
+
+    >>> glyphs = vma.data.load_dataset("glyphs", "test")
+    >>> vma.data.BatchSampler(glyphs, batch=32).episode(0).targets.shape
+    (32, 26, 26)
 
     Attributes:
         batch: B.

@@ -14,7 +14,11 @@ OBJECTIVES = {"multi-sample": multi_sample_bound, "elbo": elbo}
 
 
 def find_estimator(estimator: str | Estimator) -> Estimator:
-    """The estimator of that name, or the given `Estimator` itself."""
+    """The estimator of that name, or the given `Estimator` itself.
+
+    >>> vma.estimators.find_estimator("vimco").objective
+    'multi-sample'
+    """
     return ESTIMATORS[estimator] if isinstance(estimator, str) else estimator
 
 

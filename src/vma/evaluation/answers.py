@@ -118,6 +118,16 @@ def answer(
 
     The name of the file holds the evaluation's digest and the time, so every answer is kept. Rows left by an
     interrupted evaluation count, including those of older versions, which named the models as `formerly` says.
+
+    >>> from vma.runs.processes import processes
+    >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
+    >>> evaluation = vma.evaluation.nll(trained, vma.evaluation.NllOptions(episodes=2, samples=4))
+    >>> with processes("cpu") as here:
+    ...     found = vma.evaluation.answer(evaluation, Path("answers"), here)
+    >>> isinstance(evaluation, vma.evaluation.Evaluation), isinstance(found, vma.evaluation.Answer)
+    (True, True)
+    >>> Path(found.file).exists()
+    True
     """
     unfinished = folder / "unfinished"
     began = time.monotonic()

@@ -132,7 +132,13 @@ class CalibrationResults:
 def calibration(
     trained: TrainedRun, options: CalibrationOptions
 ) -> Evaluation[CalibrationRow, CalibrationResults]:
-    """The evaluation that `options` ask for."""
+    """Whether what is recognised with probability p is right in a share p of cases, for every rule.
+
+    >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
+    >>> options = vma.evaluation.CalibrationOptions(tasks=((5, 1),), trials=4)
+    >>> vma.evaluation.calibration(trained, options).results()
+    CalibrationResults(tasks=[...])
+    """
     model = trained.with_raw_memory("recognise")
     check_counts(options, trials=1, samples=1, seed=0)
     for name in options.rules:

@@ -76,7 +76,13 @@ class ClassifyResults:
 
 
 def classify(trained: TrainedRun, options: ClassifyOptions) -> Evaluation[ClassifyRow, ClassifyResults]:
-    """The evaluation that `options` ask for."""
+    """How often a target's class is found among `ways` classes with `shots` examples each.
+
+    >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
+    >>> options = vma.evaluation.ClassifyOptions(tasks=((5, 1),), trials=4)
+    >>> vma.evaluation.classify(trained, options).results()
+    ClassifyResults(tasks=[TaskResult(ways=5, shots=1, ...)])
+    """
     model = trained.with_raw_memory("classify")
     check_counts(options, trials=1, samples=0, seed=0)
     parts = trial_blocks(trained.dataset, options.tasks, options.trials, options.seed, options.within)

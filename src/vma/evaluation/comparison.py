@@ -41,7 +41,13 @@ class ComparisonResults(TargetResults):
 def comparison(
     models: Mapping[str, TrainedRun], options: NllOptions
 ) -> Evaluation[ComparisonRow, ComparisonResults]:
-    """`nll` of every model on the episodes of the first, and the differences from it."""
+    """`nll` of every model on the episodes of the first, and the differences from it.
+
+    >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
+    >>> options = vma.evaluation.NllOptions(episodes=2, samples=4)
+    >>> vma.evaluation.comparison({"one": trained, "again": trained}, options).results()
+    ComparisonResults(...)
+    """
     each = {name: nll(trained, options) for name, trained in models.items()}
     first = next(iter(each.values()))
     about = {name: value for name, value in first.about.items() if name != "model"}

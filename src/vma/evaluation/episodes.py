@@ -105,7 +105,13 @@ class NllResults(AverageMeasures, TargetResults):
 
 
 def nll(trained: TrainedRun, options: NllOptions) -> Evaluation[NllRow, NllResults]:
-    """The evaluation that `options` ask for."""
+    """−log p(x|M) of classes that training never saw, with its parts: reconstruction, KL_a and KL_z.
+
+    >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
+    >>> options = vma.evaluation.NllOptions(episodes=2, samples=4)
+    >>> vma.evaluation.nll(trained, options).results()
+    NllResults(number_of_targets=..., nll=Mean(value=..., error=...), ...)
+    """
     check_counts(options, episodes=1, classes=0, targets=0, shots=0, distractors=0, samples=1, seed=0)
     sampler = open_sampler(trained, options)
 

@@ -70,6 +70,11 @@ def bounds(
     Keys and features of items are computed once per item read, the encoder once per pair of target and item;
     only the decoder runs once per read.
 
+    >>> model = vma.build_model(vma.ModelConfig(maps=8))
+    >>> memory = vma.Memory.of(torch.zeros(5, 26, 26))
+    >>> vma.evaluation.bounds(model, torch.zeros(2, 26, 26), memory, samples=100).shape
+    torch.Size([2])
+
     Args:
         model: Any model.
         x: Targets.
@@ -119,6 +124,12 @@ def measures(
     """For each target: −L, its parts (reconstruction, KL_a and KL_z), H(q(a|x)), and the effective samples.
 
     The arguments are those of `bounds`.
+
+    >>> model = vma.build_model(vma.ModelConfig(maps=8))
+    >>> memory = vma.Memory.of(torch.zeros(5, 26, 26))
+    >>> found = vma.evaluation.measures(model, torch.zeros(2, 26, 26), memory, samples=100)
+    >>> len(found.nll), len(found.kl_a)
+    (2, 2)
     """
     return pooled(
         [

@@ -143,7 +143,13 @@ class NoveltyResults(TargetResults):
 
 
 def novelty(trained: TrainedRun, options: NoveltyOptions) -> Evaluation[NoveltyRow, NoveltyResults]:
-    """The evaluation that `options` ask for."""
+    """How well targets of classes that are not in memory are told from those of classes that are.
+
+    >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
+    >>> options = vma.evaluation.NoveltyOptions(episodes=2, classes=4, absent=2, shots=3, targets=1, samples=4)
+    >>> vma.evaluation.novelty(trained, options).results()
+    NoveltyResults(...)
+    """
     check_counts(options, episodes=2, classes=1, absent=1, shots=2, targets=1, samples=1, seed=0)
     model = trained.with_raw_memory("tell what is new")
     if options.classes * options.shots < FEWEST:

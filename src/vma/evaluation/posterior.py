@@ -139,7 +139,13 @@ class PosteriorResults:
 
 
 def posterior(trained: TrainedRun, options: PosteriorOptions) -> Evaluation[PosteriorRow, PosteriorResults]:
-    """The evaluation that `options` ask for."""
+    """Where q(a|x) looks, for targets whose class is in memory and for others (Figure 3).
+
+    >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
+    >>> options = vma.evaluation.PosteriorOptions(episodes=1, classes=2, shots=2, samples=4)
+    >>> vma.evaluation.posterior(trained, options).results()
+    PosteriorResults(...)
+    """
     check_counts(options, episodes=1, classes=1, shots=1, targets=1, samples=1, seed=0)
     model = trained.with_raw_memory("be inspected")
     sampler = EpisodeSampler(

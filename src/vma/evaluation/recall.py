@@ -72,7 +72,15 @@ class RecallResults(AverageMeasures, TargetResults):
 
 
 def recall(trained: TrainedRun, options: RecallOptions) -> Evaluation[RecallRow, RecallResults]:
-    """The evaluation that `options` ask for."""
+    """Whether items of a memory on disk, or others of their label, are found in it again.
+
+    >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
+    >>> memory = vma.load(run.folder).create_memory("memory", index="exact")
+    >>> memory.add(list(trained.dataset.images[:20]))
+    >>> options = vma.evaluation.RecallOptions(index=Path("memory"), targets=4, samples=4)
+    >>> vma.evaluation.recall(trained, options).results()
+    RecallResults(...)
+    """
     check_counts(options, targets=1, candidates=1, samples=1, seed=0)
     memory = opened(trained, options)
     items = chosen(memory, options)

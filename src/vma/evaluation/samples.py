@@ -56,7 +56,13 @@ class SamplesResults:
 
 
 def samples(trained: TrainedRun, options: SamplesOptions) -> Evaluation[SamplesResults, SamplesResults]:
-    """The evaluation that `options` ask for, in one part."""
+    """Samples of the model, a row for each of some items; made in one part.
+
+    >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
+    >>> options = vma.evaluation.SamplesOptions(rows=2, samples=3)
+    >>> vma.evaluation.samples(trained, options).results()
+    SamplesResults(...)
+    """
     check_counts(options, rows=1, samples=1, shots=1, real=0, seed=0)
 
     def part(number: int) -> SamplesResults:

@@ -130,7 +130,13 @@ class SweepResults(TargetResults):
 
 
 def classes_sweep(trained: TrainedRun, options: ClassesOptions) -> Evaluation[SweepRow, SweepResults]:
-    """The evaluation that `options` ask for."""
+    """−log p(x|M) as classes are added to the memory (Figure 5A).
+
+    >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
+    >>> options = vma.evaluation.ClassesOptions(classes=(1, 2), samples=4)
+    >>> [point.classes for point in vma.evaluation.classes_sweep(trained, options).results().points]
+    [1, 2]
+    """
     check_counts(options, classes=0, shots=0, targets=1, samples=1, seed=0)
     shots = options.shots or trained.episode.shots
     everything = len(trained.dataset.classes)
@@ -146,7 +152,13 @@ def classes_sweep(trained: TrainedRun, options: ClassesOptions) -> Evaluation[Sw
 
 
 def shots_sweep(trained: TrainedRun, options: ShotsOptions) -> Evaluation[SweepRow, SweepResults]:
-    """The evaluation that `options` ask for."""
+    """−log p(x|M) as examples of each class are added to the memory (Figure 4B).
+
+    >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
+    >>> options = vma.evaluation.ShotsOptions(shots=(1, 2), classes=2, samples=4)
+    >>> vma.evaluation.shots_sweep(trained, options).results()
+    SweepResults(...)
+    """
     check_counts(options, classes=0, targets=1, samples=1, seed=0)
     if not options.shots or min(options.shots) < 1:
         raise InputError(f"A memory needs 1 or more items of each class, not {list(options.shots)}.")

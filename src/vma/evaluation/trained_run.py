@@ -139,7 +139,12 @@ class TrainedRun:
 def open_run(
     run: Run, *, data: Dataset | Path | None = None, part: str = "test", device: torch.device | str = "cpu"
 ) -> TrainedRun:
-    """The model of `run` with the `part` of its dataset, or with a `Dataset` of your own as it is."""
+    """The model of `run` with the `part` of its dataset, or with a `Dataset` of your own as it is.
+
+    >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
+    >>> isinstance(trained, vma.evaluation.TrainedRun), len(trained.dataset.classes)
+    (True, ...)
+    """
     settings = run.settings()
     model = load_model(run.model_file).to(device).eval()
     dataset = data if isinstance(data, Dataset) else load_part_of(run, settings, data, part)

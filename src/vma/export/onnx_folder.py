@@ -39,7 +39,12 @@ class Written:
 
 
 def write_onnx(model: TrainedModel, folder: Path, *, overwrite: bool = False) -> dict[str, Any]:
-    """Write every part as a graph that has been compared with torch, then the manifest, which is returned."""
+    """Write every part as a graph that has been compared with torch, then the manifest, which is returned.
+
+    >>> manifest = vma.export.write_onnx(vma.load("omniglot"), Path("graphs"))
+    >>> sorted(path.name for path in Path("graphs").glob("*.onnx"))
+    [...'decoder.onnx'...]
+    """
     if (folder / MANIFEST).exists() and not overwrite:
         raise InputError(f"{folder} holds an export already: choose another folder, or overwrite it.")
     graphs = graphs_of(model)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vma.errors import InputError
 from vma.fewshot.images import folder_files, ink_for
-from vma.fewshot.labels import as_labels
+from vma.fewshot.items import as_labels
 from vma.fewshot.large_memory import Embedded, LargeMemory
 from vma.large.indexing import Progress
 

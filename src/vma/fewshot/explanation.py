@@ -12,12 +12,11 @@ from torch import Tensor
 from vma.bounds import decomposition, multi_sample_bound
 from vma.checks import check_samples
 from vma.errors import InputError
-from vma.fewshot.exhibits import Card, Exhibit, Row, png_bytes
+from vma.fewshot.exhibits import Card, Exhibit, Row, Showable, png_bytes
 from vma.fewshot.items import Item
 from vma.fewshot.lookup import LookUp
 from vma.fewshot.recognised import percent
 from vma.fewshot.recognition import decide
-from vma.fewshot.showable import Showable
 from vma.files import at_home, write_atomically
 from vma.latents import DiagonalGaussian
 from vma.model import VMA
@@ -26,6 +25,10 @@ from vma.model import VMA
 @dataclass(frozen=True)
 class ExplainedItem:
     """An item that the model looked at.
+
+    >>> top = vma.load("omniglot-crisp").remember("my-symbols").explain("my-symbols/ka/1.png").top
+    >>> isinstance(top[0], vma.fewshot.ExplainedItem), top[0].label, top[0].source
+    (True, 'ka', 'my-symbols/ka/1.png')
 
     Attributes:
         item: Its number.
@@ -45,6 +48,12 @@ class ExplainedItem:
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Showable):
     """Where the model looked for one image, and what it found.
+
+    >>> found = vma.load("omniglot-crisp").remember("my-symbols").explain("my-symbols/ka/1.png")
+    >>> isinstance(found, vma.fewshot.Explanation), found.label
+    (True, 'ka')
+    >>> found.q.shape, found.kl_a > 0
+    (torch.Size([4]), True)
 
     Attributes:
         target: The image as the model saw it.

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from vma.fewshot.labels import Labels
+from vma.fewshot.items import Labels
 from vma.fewshot.lookup import LookUp
 from vma.fewshot.novelty import FEWEST, UNUSUAL, Measures, Norm, rule_of
 from vma.fewshot.scores import MOST, comparable, turned_copies

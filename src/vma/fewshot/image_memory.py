@@ -13,21 +13,30 @@ from torch import Tensor
 from vma.checks import check_samples, generator_of, is_whole
 from vma.data.picture import FolderOptions
 from vma.errors import InputError, unknown_name
-from vma.fewshot.exhibits import Card, Exhibit, Row
+from vma.fewshot.exhibits import Card, Exhibit, Row, Showable
 from vma.fewshot.explanation import Explanation, explain
 from vma.fewshot.glance import novel, usual_looks
 from vma.fewshot.images import OPTIONS, Ink, ink_for
 from vma.fewshot.imagination import any_directions, imagine, main_directions, vary
 from vma.fewshot.imagined import Imagined, joined
-from vma.fewshot.items import Item, Sources, class_name, counted, listed
-from vma.fewshot.labels import Labels, as_label, as_labels, as_number, as_numbers
+from vma.fewshot.items import (
+    Item,
+    Labels,
+    Sources,
+    as_label,
+    as_labels,
+    as_number,
+    as_numbers,
+    class_name,
+    counted,
+    listed,
+)
 from vma.fewshot.lookup import LookUp, look_up
 from vma.fewshot.memory_file import StoredMemory, memory_bytes, write_memory
 from vma.fewshot.novelty import Norm
 from vma.fewshot.recognised import Recognition, Recognitions
 from vma.fewshot.recognition import DEFAULT, decide, rule, shares
 from vma.fewshot.scores import Score, score, usual
-from vma.fewshot.showable import Showable
 from vma.memory import KeyedMemory
 from vma.model import VMA
 
@@ -38,6 +47,19 @@ class ImageMemory(Showable):
 
     It is a value: growing, shrinking, merging and naming return a new one. Keys are computed once per item and
     kept, so all of these are cheap. `memory[0]` is its first item, `memory[:5]` a smaller memory.
+
+    >>> memory = vma.load("omniglot-crisp").remember("my-symbols")
+    >>> memory
+    ImageMemory(4 items of 2 classes: ga, ka; 26×26)
+    >>> memory.imagine(3, label="ka").images.shape
+    torch.Size([3, 26, 26])
+    >>> memory.recognise("new.png")[0].label in memory.classes
+    True
+    >>> memory.score("new.png")[0].log_p < 0
+    True
+    >>> smaller = memory.forget(0)
+    >>> len(memory), len(smaller)
+    (4, 3)
 
     Attributes:
         model: The model.

@@ -10,9 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vma.errors import InputError
-from vma.fewshot.exhibits import Card, Exhibit, Row, on_white, png_bytes
+from vma.fewshot.exhibits import Card, Exhibit, Row, Showable, on_white, png_bytes
 from vma.fewshot.items import Item, counted, listed
-from vma.fewshot.showable import Showable
 from vma.files import at_home, write_atomically, write_folder_atomically
 
 UNSAFE = re.compile(r'[%/\\:*?"<>|\x00-\x1f]|^\.')  # never in a folder's name, as a dot at its start
@@ -22,6 +21,11 @@ BESIDE = 3  # items of memory shown before what was imagined from them
 @dataclass(frozen=True, eq=False, repr=False)
 class Imagined(Showable):
     """Draws from p(x|M).
+
+    >>> drawn = vma.load("omniglot-crisp").remember("my-symbols").imagine(8, seed=1)
+    >>> isinstance(drawn, vma.fewshot.Imagined), drawn.items.shape  # which item each came from
+    (True, torch.Size([8]))
+    >>> drawn.picture().save("imagined.png")
 
     Attributes:
         items: The memory item that each image came from.

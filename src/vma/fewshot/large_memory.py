@@ -24,15 +24,13 @@ from vma.fewshot.imagination import (
     vary,
 )
 from vma.fewshot.imagined import Imagined
-from vma.fewshot.items import Item, class_name
-from vma.fewshot.labels import as_label, as_labels, as_number
+from vma.fewshot.items import Item, as_label, as_labels, as_number, class_name
+from vma.fewshot.lookup import SearchedLookUp, keyed_items, search_for
 from vma.fewshot.novelty import Norm
 from vma.fewshot.recognised import Recognition, Recognitions
 from vma.fewshot.recognition import DEFAULT, decide, rule, shares
-from vma.fewshot.scores import Score, score
-from vma.fewshot.searched_lookup import SearchedLookUp, keyed_items, search_for
+from vma.fewshot.scores import Score, score, usual_of_large
 from vma.fewshot.sharpening import ITEMS, sharpness_of
-from vma.fewshot.usual import usual_of_large
 from vma.index import Index
 from vma.index.protocol import check_server
 from vma.large.indexing import Progress, new_collection, open_index, save_index
@@ -54,6 +52,14 @@ class LargeMemory:
     An item keeps its number as long as it is there; a number is never given to another. q(a|x) is looked for
     among `candidates` items that the index finds, and a share `epsilon` of all reads goes anywhere, by p(a): what
     a search misses makes bounds less tight and never wrong.
+
+    >>> memory = vma.load("omniglot-crisp").create_memory("M", index="exact")
+    >>> memory.add("my-symbols")
+    >>> memory.recognise("new.png")[0].label in memory.classes
+    True
+    >>> memory.forget(0)
+    >>> len(memory)
+    3
 
     Attributes:
         model: The model.

@@ -10,8 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vma.errors import InputError
-from vma.fewshot.items import Sources
-from vma.fewshot.labels import Labels
+from vma.fewshot.items import Labels, Sources
 from vma.files import from_outside, write_atomically
 from vma.names import label_of, plain
 from vma.tensor_files import FileKind, read_tensors, tensor_bytes

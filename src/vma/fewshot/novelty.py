@@ -65,6 +65,10 @@ class Rule:
 class Norm:
     """What is usual in a memory, measured on its own items, each given all the others.
 
+    >>> norm = vma.load("omniglot-crisp").remember("my-symbols").norm()
+    >>> isinstance(norm, vma.fewshot.Norm), norm.typical  # None: four items are too few to tell
+    (True, None)
+
     Attributes:
         typical: Their median surprise; None if novelty cannot be told.
         rule: The rule that decides what is novel; None if that cannot be told.

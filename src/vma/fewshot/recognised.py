@@ -5,14 +5,18 @@ from dataclasses import dataclass, field
 from jaxtyping import Float
 from torch import Tensor
 
-from vma.fewshot.exhibits import Card, Exhibit, Row
+from vma.fewshot.exhibits import Card, Exhibit, Row, Showable
 from vma.fewshot.items import Item, counted
-from vma.fewshot.showable import Showable
 
 
 @dataclass(frozen=True, repr=False)
 class Recognition(Showable):
     """What one image was recognised as.
+
+    >>> found = vma.load("omniglot-crisp").remember("my-symbols").recognise("new.png")[0]
+    >>> isinstance(found, vma.fewshot.Recognition), list(found.probabilities)[0] == found.label
+    (True, True)
+    >>> index, share = found.items[0]  # the item that decided most
 
     Attributes:
         label: The most probable class.
@@ -61,7 +65,12 @@ class Recognition(Showable):
 
 
 class Recognitions(list[Recognition], Showable):
-    """A list with the recognition of every image; a notebook also shows the images."""
+    """A list with the recognition of every image; a notebook also shows the images.
+
+    >>> found = vma.load("omniglot-crisp").remember("my-symbols").recognise(["new.png", "my-symbols/ka/1.png"])
+    >>> isinstance(found, vma.fewshot.Recognitions), found[1].label
+    (True, 'ka')
+    """
 
     def exhibit(self) -> Exhibit:
         """A row for each image."""

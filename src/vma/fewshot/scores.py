@@ -6,15 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from vma.bounds import multi_sample_bound
 from vma.checks import check_samples, generator_of
-from vma.fewshot.labels import Labels
-from vma.fewshot.lookup import LookUp, look_up
+from vma.fewshot.items import Labels
+from vma.fewshot.lookup import LookUp, keyed_items, look_up, search_for
 from vma.fewshot.novelty import FEWEST, UNUSUAL, Measures, Norm, Table, rule_of
+from vma.large.searched import SearchedItems
 from vma.memory import KeyedMemory
 from vma.model import VMA
 from vma.warps import turned
@@ -25,6 +26,12 @@ MOST = 50  # items that a norm is made from: more take longer and add little
 @dataclass(frozen=True)
 class Score:
     """How well a memory explains an image.
+
+    >>> score = vma.load("omniglot-crisp").remember("my-symbols").score("new.png")[0]
+    >>> isinstance(score, vma.fewshot.Score), score.log_p < 0
+    (True, True)
+    >>> score.novel, score.reason  # four items are too few to tell
+    (None, 'novelty needs ...')
 
     Attributes:
         log_p: The K-sample bound of log p(x|M), in nats.
@@ -186,3 +193,42 @@ def judge(look: LookUp, value: float, norm: Norm, samples: int, seed: int | None
         odds=measures.odds,
         p_value=p_value,
     )
+
+
+def usual_of_large(model: VMA, memory: SearchedItems, samples: int, seed: int | None) -> Norm:
+    """Like `vma.fewshot.scores.usual`: items given all the others, and given only those of other classes."""
+    labels = memory.snapshot.labels
+    chosen = comparable_items(memory)
+    if len(chosen) < FEWEST:
+        what = "items that share their label with another" if (labels >= 0).any() else "items"
+        return Norm(None, None, f"novelty needs {FEWEST} or more {what}; this memory has {len(chosen)}")
+    spread = chosen[np.linspace(0, len(chosen) - 1, min(MOST, len(chosen))).round().astype(int)]
+    keyed = keyed_items(model, memory, spread)
+    copies = turned_copies(model, keyed, list(range(len(spread))))
+    own = [own_log_p(look_up(model, keyed, x), samples, seed) for x in keyed.items.split(1)]
+
+    def measures(number: int, gone: Int[np.ndarray, "gone"], left: Bool[np.ndarray, "probed"]) -> Measures:
+        mask = torch.from_numpy(left).repeat(len(copies) // len(spread))
+        rest = search_for(model, memory.without(gone), keyed.items[number : number + 1])
+        surprise = log_p(rest, samples, seed) / own[number]
+        return Measures(surprise, nearest_angle(rest), odds_of_turned(rest, copies.only(mask)))
+
+    known = [measures(i, spread[[i]], spread != item) for i, item in enumerate(spread)]
+    new = []
+    if len(np.unique(labels[spread])) > 1 and (labels >= 0).any():
+        for i, item in enumerate(spread):
+            same = np.flatnonzero(labels == labels[item])
+            new.append(measures(i, same, labels[spread] != labels[item]))
+    table = np.array(known)
+    others = np.array(new) if new else table[:0]
+    return Norm(float(np.median(table[:, 0])), rule_of(table, others), turned=copies)
+
+
+def comparable_items(memory: SearchedItems) -> Int[np.ndarray, "items"]:
+    """The items that share their label with another one; all, if none has a label."""
+    alive = memory.snapshot.alive()
+    labels = memory.snapshot.labels[alive]
+    if not (labels >= 0).any():
+        return alive
+    counts = np.bincount(labels[labels >= 0])
+    return alive[(labels >= 0) & (counts[np.maximum(labels, 0)] > 1)]

@@ -12,7 +12,7 @@ from vma.data.picture import FolderOptions
 from vma.errors import InputError
 from vma.fewshot.image_memory import ImageMemory
 from vma.fewshot.images import ink_for, options_for
-from vma.fewshot.labels import as_labels
+from vma.fewshot.items import as_labels
 from vma.fewshot.large_memory import LargeMemory, create_memory
 from vma.fewshot.memory_file import read_memory
 from vma.files import at_home
@@ -27,6 +27,14 @@ from vma.storage import identity, load_model, model_file
 @dataclass(frozen=True, eq=False, repr=False)
 class TrainedModel:
     """A model whose weights are fixed.
+
+    >>> model = vma.load("omniglot-crisp")
+    >>> model.size
+    (26, 26)
+    >>> memory = model.remember("my-symbols")  # a folder of class/name.png
+    >>> memory.save("symbols.safetensors")
+    >>> model.open_memory("symbols.safetensors").classes == memory.classes
+    True
 
     Attributes:
         model: The model itself.

@@ -74,6 +74,16 @@ class Index(Protocol):
 
     What an index loses or finds too much of costs tightness alone: probabilities are not its business. It may
     be asked to add an address that it has, or to delete one that it has not.
+
+    >>> keys, labels = np.eye(3, dtype=np.float32), np.zeros(3, np.int64)
+    >>> place = vma.index.Place(Path("index"), 3, 3, keys.__getitem__, lambda: labels, lambda count: keys[:count])
+    >>> index = vma.parts.INDEXES["exact"](place)
+    >>> index.add(np.arange(3), keys, labels)
+    >>> found = index.search(2 * keys[[1]], top=2)
+    >>> isinstance(index, vma.index.Index), isinstance(found, vma.index.Found)
+    (True, True)
+    >>> int(found.addresses[0, 0]), float(found.scores[0, 0])
+    (1, 2.0)
     """
 
     def add(self, addresses: Addresses, keys: Keys, labels: Addresses) -> None:

@@ -20,5 +20,9 @@ __all__ = [
 
 
 def build_likelihood(config: ModelConfig) -> Likelihood:
-    """The configured likelihood."""
+    """The configured likelihood.
+
+    >>> vma.likelihoods.build_likelihood(vma.ModelConfig(likelihood="reading-order"))
+    ReadingOrder(...)
+    """
     return LIKELIHOODS[config.likelihood](config)

@@ -14,6 +14,9 @@ from vma.networks.features import Output, log_odds
 class Bernoulli(Likelihood):
     """The decoder ends in one map, the log-odds of ink.
 
+    >>> vma.likelihoods.Bernoulli(ink=0.5).output
+    Output(maps=1, bias=(0.0,))
+
     Args:
         ink: Expected share of ink, to which the log-odds are set at the start.
     """

@@ -17,6 +17,10 @@ class Categorical(Likelihood):
 
     Values of x between two levels count as the nearer one: what is scored is the rounded image.
 
+    >>> likelihood = vma.likelihoods.Categorical(levels=4, channels=3, ink=0.1)
+    >>> likelihood.output.maps, likelihood.channels
+    (12, 3)
+
     Args:
         levels: Number of grey levels L: the values 0, 1/(L − 1), … 1.
         channels: 1, or 3 for colour.

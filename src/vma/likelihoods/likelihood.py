@@ -19,6 +19,10 @@ Images = Float[Tensor, "batch *image"]
 class Drawing:
     """Images drawn pixel by pixel.
 
+    >>> drawn = vma.likelihoods.Bernoulli(ink=0.1).draw(torch.zeros(1, 1, 4, 4), torch.rand(1, 4, 4))
+    >>> isinstance(drawn, vma.likelihoods.Drawing), drawn.means.unique()
+    (True, tensor([0.5000]))
+
     Attributes:
         images: x.
         means: The mean of every pixel, given the pixels before it if the likelihood looks at any; for black and
@@ -32,7 +36,13 @@ class Drawing:
 
 
 def join(drawn: Sequence[Drawing]) -> Drawing:
-    """All of these drawings in one."""
+    """All of these drawings in one.
+
+    >>> likelihood = vma.likelihoods.Bernoulli(ink=0.1)
+    >>> one = likelihood.draw(torch.zeros(1, 1, 4, 4), torch.rand(1, 4, 4))
+    >>> vma.likelihoods.join([one, one]).images.shape
+    torch.Size([2, 4, 4])
+    """
     images, means, shown = (torch.cat([getattr(d, f) for d in drawn]) for f in ("images", "means", "shown"))
     return Drawing(images, means, shown)
 
@@ -42,6 +52,12 @@ class Likelihood(nn.Module, ABC):
 
     `targets` computes everything that depends on x alone, once per target; `log_prob` combines it with the features
     of every read.
+
+    >>> likelihood = vma.likelihoods.Bernoulli(ink=0.1)
+    >>> x, log_odds = torch.ones(2, 4, 4), torch.zeros(3, 1, 4, 4)
+    >>> rows = torch.tensor([0, 0, 1])  # the target of each of three reads
+    >>> likelihood.log_prob(likelihood.targets(x), rows, log_odds) / math.log(2)
+    tensor([-16., -16., -16.])
 
     Attributes:
         output: How the decoder must end.
@@ -90,7 +106,11 @@ class Likelihood(nn.Module, ABC):
 def blind_targets(
     count: int, share: float, device: torch.device, generator: torch.Generator | None
 ) -> Bool[Tensor, "batch"] | None:
-    """Each of `count` targets is blind with probability `share`; None if that is 0."""
+    """Each of `count` targets is blind with probability `share`; None if that is 0.
+
+    >>> vma.likelihoods.blind_targets(3, 1.0, torch.device("cpu"), None)
+    tensor([True, True, True])
+    """
     if not 0 <= share <= 1:
         raise InputError(f"blind is a share of the targets, from 0 to 1, not {share}.")
     return torch.rand(count, device=device, generator=generator) < share if share else None

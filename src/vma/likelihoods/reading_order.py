@@ -88,6 +88,10 @@ class Context(nn.Module):
 class ReadingOrder(Likelihood):
     """The decoder ends in maps h; logit = w · SiLU(W SiLU(h + c) + b) + b'.
 
+    >>> likelihood = vma.likelihoods.ReadingOrder(maps=8, neighbourhood=(7, 5), ink=0.1)
+    >>> likelihood.draw(torch.zeros(2, 8, 16, 16), torch.rand(2, 16, 16)).images.shape
+    torch.Size([2, 16, 16])
+
     Args:
         maps: Number of maps of h and c.
         neighbourhood: Width of each causal layer's neighbourhood.

@@ -45,5 +45,14 @@ class Networks(Protocol):
 
 
 def build_networks(config: ModelConfig, output: Output) -> Networks:
-    """The networks of the configured family, with a decoder that ends in `output`."""
+    """The networks of the configured family, with a decoder that ends in `output`.
+
+    >>> config, output = vma.ModelConfig(maps=8), vma.networks.Output(1, (0.0,))
+    >>> networks = vma.networks.build_networks(config, output)
+    >>> isinstance(networks, vma.networks.Networks)
+    True
+    >>> features = networks.items(torch.zeros(3, 26, 26))  # of three items, each computed once
+    >>> isinstance(features, vma.networks.ItemFeatures), features.prior.shape[0]
+    (True, 3)
+    """
     return FAMILIES[config.family](config, output)
