@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import vma
 from benchmarks.campaign import PLAN
 from benchmarks.likelihood_study import table as likelihood_table
 from benchmarks.memory_study import table as memory_table
