@@ -11,6 +11,7 @@ from vma.index import NOWHERE, Index
 from vma.index.embedded import FILE, FaissIndex, description
 from vma.parts import INDEXES
 
+
 def opened(name: str, folder: Path, count: int = 3000) -> tuple[Index, np.ndarray, np.ndarray]:
     keys, labels = keys_of(count), np.arange(count) % 7
     index = INDEXES[name](place_of(folder, keys, labels))
