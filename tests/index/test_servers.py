@@ -1,4 +1,4 @@
-"""A server that is away, is none, is too old or refuses us: one clear sentence each. No Milvus is needed for these."""
+"""A server that is away, is none, is too old or refuses us: one clear sentence each, without a Milvus."""
 
 import socket
 import threading

@@ -96,7 +96,7 @@ def changes_of(snapshot: Snapshot) -> str:
 
 
 def catch_up(index: Index, snapshot: Snapshot, kind: str) -> None:
-    """Delete what is forgotten, and tell an index on a server the labels that have changed; others read them here."""
+    """Delete what is forgotten, and tell a server the labels that have changed; other indexes read them here."""
     index.delete(snapshot.forgotten)
     moved = np.setdiff1d(snapshot.changes["relabelled"], snapshot.forgotten)
     if kind not in HERE and len(moved):
