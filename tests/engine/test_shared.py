@@ -80,7 +80,7 @@ def test_two_processes_build_together_and_go_on_when_the_server_is_there_again(
     check_answers(model, m, COUNT)
     add = ["memory", "add", m, tmp_path / "more.npy", "--model", tmp_path / "run", "--label", "b"]
     assert f"30 new items; {m} holds {COUNT + 30}." in said(vma(*add, launch=TWO))
-    said(vma("memory", "forget", m, 3, 160))
+    said(vma("memory", "forget", m, 3, COUNT + 10))
     check_answers(model, m, COUNT + 28)
     shown = said(vma("memory", "verify", m, "--model", tmp_path / "run"))
     assert f"index milvus: {COUNT + 28} items, 0.0000 nats lost" in shown
