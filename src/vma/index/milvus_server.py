@@ -115,8 +115,11 @@ def code_of(error: Any) -> Any:
 
 
 def text_of(error: Any) -> str:
-    """What an error says."""
-    return f"{error.code()} {error.details()}" if isinstance(error, grpc.RpcError) else str(error.message)
+    """What an error says, and what it came from: pymilvus calls every failed greeting a server that is away."""
+    if isinstance(error, grpc.RpcError):
+        return f"{error.code()} {error.details()}"
+    cause = error.__cause__
+    return f"{error.message} {text_of(cause)}" if isinstance(cause, grpc.RpcError) else str(error.message)
 
 
 def is_away(error: Exception) -> bool:
