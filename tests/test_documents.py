@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import vma
 from benchmarks.campaign import PLAN
 from benchmarks.likelihood_study import table as likelihood_table
 from benchmarks.memory_study import table as memory_table
@@ -527,4 +528,5 @@ def test_the_architecture_shows_every_room_on_its_floor() -> None:
 def test_citation_and_changelog_are_of_this_version() -> None:
     assert f"\nversion: {vma.__version__}\n" in (ROOT / "CITATION.cff").read_text()
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert newest and newest.group(1) == vma.__version__
+    assert newest
+    assert newest.group(1) == vma.__version__
