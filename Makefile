@@ -39,10 +39,11 @@ test: lint types browser
 	$(BIN)/python -m pytest --numprocesses 2 --jaxtyping-packages=vma,benchmarks.speed,beartype.beartype
 
 # Attacks for hours: damaged and hostile files (a budget of them is part of the tests), and kills at random moments.
-INPUTS ?= 1000000
+# They go on after the inputs that results/fuzz-*.json tells of.
+INPUTS ?= 500000
 fuzz: install
 	$(BIN)/python -m tests.fuzz.outside --inputs $(INPUTS) --minutes 600
-	$(BIN)/python -m tests.fuzz.inside --inputs $(INPUTS)
+	$(BIN)/python -m tests.fuzz.inside --inputs $(INPUTS) --minutes 600
 
 KILLS ?= 1000
 kills: install

@@ -1,13 +1,14 @@
 """Does imagining help? Small classifiers trained on few real examples of a class, with and without imagined ones.
 
     python -m benchmarks.imagining_study results/imagining-study.json --data DATA
-    python -m benchmarks.imagining_study results/imagining-study.json --figure docs/images/imagining-study.png
+    python -m benchmarks.font_scripts FOLDER
+    python -m benchmarks.imagining_study results/imagining-study-fonts.json --fonts FOLDER
 
-draws 20-way tasks of Omniglot's test classes, which the models in the box have never seen. In each, one or five
-real examples of a class are given. Training sets are these alone, or with 50 more for each class: affine maps of
-the real ones, images that a model in the box imagines from them, or imagined ones through affine maps. Both
-classifiers are tested on the drawings that are left. It goes on from the JSON that is there, task by task; with
-`--figure` it draws what that holds.
+draws 20-way tasks of Omniglot's test classes, which the models in the box have never seen, or of letters of
+scripts that Omniglot lacks. In each, one or five real examples of a class are given. Training sets are these
+alone, or with 50 more for each class: affine maps of the real ones, images that a model in the box imagines from
+them, or imagined ones through affine maps. Both classifiers are tested on the drawings that are left. It goes on
+from the JSON that is there, task by task.
 """
 
 import json
@@ -20,16 +21,16 @@ import numpy as np
 import torch
 import tyro
 from jaxtyping import Float, Int
-from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 import vma
-from vma.data import Dataset, load_dataset
+from benchmarks.own_pictures import Options as Pictures
+from benchmarks.own_pictures import prepared
+from vma.data import Dataset, FolderOptions, load_dataset
 from vma.evaluation.statistics import mean_of
 from vma.fewshot.images import Ink
 from vma.files import write_atomically
-from vma.plotting.style import AMBER, BLUE, GREY, INK, LINE, TEAL, dress_bars, new_figure, png
 from vma.warps import WarpSettings, warped
 
 WARPS = WarpSettings(
@@ -46,9 +47,9 @@ class Options:
 
     Attributes:
         path: The JSON, which is added to.
-        figure: Draw this picture of what the JSON holds, and nothing else.
         data: Folder with the files of Omniglot.
-        folder: Images as class/name.png to take instead of Omniglot's, prepared as `vma recognise` does.
+        fonts: Pictures that `benchmarks.font_scripts` wrote: the clean ones of its scripts for testing are taken
+            instead of Omniglot, prepared as `vma recognise` does.
         draws: Number of tasks for each number of shots.
         ways: Classes of a task.
         shots: Real examples of a class.
@@ -58,9 +59,8 @@ class Options:
     """
 
     path: Annotated[Path, tyro.conf.Positional]
-    figure: Path | None = None
     data: Path | None = None
-    folder: Path | None = None
+    fonts: Path | None = None
     draws: int = 20
     ways: int = 20
     shots: tuple[int, ...] = (1, 5)
@@ -198,23 +198,21 @@ def summary(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def dataset_of(options: Options) -> Dataset:
-    """Omniglot's test classes, or those of a folder."""
-    if options.folder is None:
+    """Omniglot's test classes, or the letters of the fonts."""
+    if options.fonts is None:
         return load_dataset("omniglot", "test", data=options.data)
-    ink = vma.load(MODELS[0]).remember(options.folder)
-    return vma.data.dataset_of(ink.items.numpy(), np.array(ink.labels), name=options.folder.name)
+    return prepared(Pictures(options.fonts, options.path), "clean", FolderOptions())[0]
 
 
 def study(options: Options) -> None:
     """All tasks that are not in the JSON yet."""
     dataset, models = dataset_of(options), {name: vma.load(name) for name in MODELS}
-    settings = {
-        k: v for k, v in asdict(options).items() if k not in ("path", "figure", "data", "folder", "draws")
-    }
+    settings = {k: v for k, v in asdict(options).items() if k not in ("path", "data", "fonts", "draws")}
     about = {"data": f"{dataset.name} {dataset.split}", "hash": dataset.content_hash(), "warps": asdict(WARPS),
              "weights": {name: model.fingerprint[:16] for name, model in models.items()},
              **json.loads(json.dumps(settings))}  # fmt: skip
-    command = f"python -m benchmarks.imagining_study {options.path} --draws {options.draws}"
+    fonts = "" if options.fonts is None else " --fonts FOLDER"
+    command = f"python -m benchmarks.imagining_study {options.path}{fonts} --draws {options.draws}"
     found = json.loads(options.path.read_text()) if options.path.exists() else {}
     found = found or {"command": f"{command} --updates {options.updates}", "about": about, "tasks": []}
     if found["about"] != about:
@@ -228,65 +226,10 @@ def study(options: Options) -> None:
                 write_atomically(options.path, json.dumps(found, indent=1).encode())
 
 
-NAMES = {
-    "none": "nothing", "affine": "affine maps of them", "omniglot-crisp": "imagined by `omniglot-crisp`",
-    "omniglot": "imagined by `omniglot`", "omniglot-crisp, affine": "imagined by `omniglot-crisp`, affine maps",
-}  # fmt: skip
-
-
-def shown(row: dict[str, Any]) -> str:
-    """A share of right answers with its standard error, in percent."""
-    return f"{100 * row['right']['value']:.1f} ± {100 * row['right']['error']:.1f}"
-
-
-def table(results: list[dict[str, Any]]) -> str:
-    """The rows of the lab note: a row for each training set, and for each model by itself."""
-    cells = {(row["classifier"], row["shots"], row["extra"]): shown(row) for row in results}
-    lines = [
-        "| added to the real examples | logistic, 1 | logistic, 5 | CNN, 1 | CNN, 5 |",
-        "|---|---|---|---|---|",
-    ]
-    for extra in EXTRAS:
-        lines.append(
-            f"| {NAMES[extra]} | "
-            + " | ".join(cells[c, shots, extra] for c in CLASSIFIERS for shots in (1, 5))
-            + " |"
-        )
-    return "\n".join(lines)
-
-
-def figure_of(found: dict[str, Any]) -> Figure:
-    """Bars of the share of right answers, a panel for each classifier, a group for each number of examples."""
-    figure = new_figure(8.4, 3.1)
-    colours = (GREY, BLUE, TEAL, LINE, AMBER)
-    for panel, (classifier, title) in enumerate(
-        zip(CLASSIFIERS, ("logistic regression", "small CNN"), strict=True)
-    ):
-        axes = figure.add_axes((0.06 + 0.48 * panel, 0.24, 0.44, 0.64))
-        for bar, (extra, colour) in enumerate(zip(EXTRAS, colours, strict=True)):
-            rows = [r for r in found["results"] if (r["classifier"], r["extra"]) == (classifier, extra)]
-            places = [group + 0.17 * (bar - 2) for group in range(len(rows))]
-            heights, errors = ([row["right"][name] for row in rows] for name in ("value", "error"))
-            axes.bar(places, heights, 0.15, yerr=errors, color=colour, label=NAMES[extra].replace("`", ""),
-                     error_kw={"elinewidth": 0.8, "ecolor": INK})  # fmt: skip
-        axes.set_xticks(
-            range(2), ["1 real example a class", "5 real examples a class"], fontsize=8, color=INK
-        )
-        axes.set_title(f"{title}: right of 20 ways", loc="left", fontsize=8.5, color=GREY)
-        axes.set_ylim(0, 0.8)
-        dress_bars(axes)
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=7.5, labelcolor=INK)
-    return figure
-
-
 def main(options: Options) -> None:
-    """The study, or its figure."""
+    """The study, on one thread."""
     torch.set_num_threads(1)
-    if options.figure is None:
-        study(options)
-    else:
-        write_atomically(options.figure, png(figure_of(json.loads(options.path.read_text()))))
+    study(options)
 
 
 if __name__ == "__main__":

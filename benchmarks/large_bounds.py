@@ -3,14 +3,16 @@
     python -m benchmarks.large_bounds FOLDER 1000000 results/large-bounds.json
 
 FOLDER is that of `benchmarks.large_memories build`. log p(a) p(x,z|m_a) / q(z|m_a,x) does not depend on how a was
-drawn. For each target it is computed once for a pool of reads: several z at every candidate, draws of q(a|x) and
-draws of p(a) outside of the candidates. Every way of reading then takes its 64 reads out of this pool, each entry
-at most once, so that each repetition is an honest draw of that way, and all ways share their noise.
+drawn. For each target it is computed once for a pool of reads: several z at every candidate, and draws outside of
+the candidates for each way of reading. Every way then takes its 64 reads out of this pool, each entry at most once,
+so that each repetition is an honest draw of that way, and all ways share their noise. The ways: q(a|x) as it is
+(`plain`) and as sharp as it was fitted to the memory by `vma memory sharpen` (`sharp`), over all items (`exact`)
+and over so many items that a search finds.
 """
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from benchmarks.large_memories import CLASSES, MODEL, READS, SEED, SHOTS, exact
+from benchmarks.large_memories import CLASSES, MODEL, READS, SEED, SHOTS, exact, queries_of
 from vma.addressing import AddressDistribution
 from vma.data import load_dataset
 from vma.evaluation.growing_memories import GrowingMemories
@@ -27,12 +29,12 @@ from vma.evaluation.statistics import mean_of
 from vma.fewshot import LargeMemory, TrainedModel, load
 from vma.files import write_atomically
 from vma.large import SearchedItems
-from vma.proposals import EPSILON, NOWHERE, Proposal
+from vma.proposals import EPSILON, Proposal
 from vma.reads import PILOT, Reads, stratified
 
 REPEATS = 64  # of each way of reading, for each target
-OUTSIDE = 128  # reads of the pool from p(a) outside of the candidates; four times as many are from q(a|x)
-SHARPNESSES = (1.0, 1.5, 2.0)
+CANDIDATES = (256, 1024)
+OUTSIDE = 128  # reads of the pool outside of the candidates, for each way
 
 
 @dataclass(frozen=True)
@@ -105,41 +107,45 @@ def log_f_at(
 def losses(
     model: TrainedModel, memory: SearchedItems, x: Tensor, q: AddressDistribution, source: torch.Generator
 ) -> dict[str, float]:
-    """The bound with q(a|x) over all items, and by each way of reading what a search finds."""
-    queries = model.model.addressing.similarity.queries(model.model.addressing.queries(x))
-    found = memory.search(queries)[0]
-    found = found[found != NOWHERE]
-    union = torch.cat((found, q.log_probs[0].topk(len(found)).indices)).unique()
-    rest = q.log_probs.scatter(1, union[None], -torch.inf)
-    outside_q = AddressDistribution.of_scores(rest).sample(4 * OUTSIDE, source)[0]
-    some = {sharpness: proposal(memory, q, found, sharpness) for sharpness in SHARPNESSES}
-    outside_p = some[1.0].elsewhere(0, OUTSIDE, source)
-    ways = {"exact": Way.of(
-        union, q.log_probs[0, union], rest.logsumexp(1), q.log_probs[0, outside_q], source
-    )}  # fmt: skip
-    for sharpness, r in some.items():
-        log_rest = r.places().log_probs[0, -1]
-        ways[f"sharpness {sharpness}"] = Way.of(
-            found, r.log_r[0], log_rest, r.log_prob(outside_p[None])[0], source
-        )
+    """The bound by q(a|x) over all items and by r(a|x) from what a search finds, plain and sharpened."""
+    found = {n: replace(memory, candidates=n).search(queries_of(model, x)) for n in CANDIDATES}
+    most = found[max(CANDIDATES)]
+    union = torch.cat((most[0], q.log_probs[0].topk(most.shape[1]).indices)).unique()
+    ways, outside = {}, {}
+    for name, sharpness in (("plain", 1.0), ("sharp", memory.sharpness)):
+        sharp = AddressDistribution.of_scores(sharpness * q.log_probs)
+        ways[f"exact {name}"], outside[f"exact {name}"] = over_all(sharp, union, source)
+        for count, a in found.items():
+            r = Proposal(a, q.log_probs[:, a[0]], memory.prior(), EPSILON, sharpness)
+            ways[f"{count} {name}"], outside[f"{count} {name}"] = over_found(r, source)
     counts = torch.zeros(len(memory), dtype=torch.int64)
     for way in ways.values():
         counts[way.candidates] = torch.maximum(counts[way.candidates], way.most())
     counts = counts[union]
-    a = torch.cat((union.repeat_interleave(counts), outside_q, outside_p))
-    sizes = [int(counts.sum()), len(outside_q), len(outside_p)]
-    inside, from_q, from_p = log_f_at(model, memory, x, a, source).split(sizes)
+    a = torch.cat((union.repeat_interleave(counts), *outside.values()))
+    inside, *others = log_f_at(model, memory, x, a, source).split(
+        [int(counts.sum()), *map(len, outside.values())]
+    )
     log_f = dict(zip(union.tolist(), inside.split(counts.tolist()), strict=True))
-    answer = {}
-    for name, way in ways.items():
-        here = [log_f[each] for each in way.candidates.tolist()]
-        answer[name] = way.bound(here, from_q if name == "exact" else from_p, source)
-    return answer
+    return {
+        name: way.bound([log_f[each] for each in way.candidates.tolist()], there, source)
+        for (name, way), there in zip(ways.items(), others, strict=True)
+    }
 
 
-def proposal(memory: SearchedItems, q: AddressDistribution, found: Tensor, sharpness: float) -> Proposal:
-    """r(a|x) from the candidates."""
-    return Proposal(found[None], sharpness * q.log_probs[:, found], memory.prior(), EPSILON)
+def over_all(q: AddressDistribution, union: Tensor, source: torch.Generator) -> tuple[Way, Tensor]:
+    """Reads of a distribution over all items, and the addresses of its pool outside of the best."""
+    rest = q.log_probs.scatter(1, union[None], -torch.inf)
+    outside = AddressDistribution.of_scores(rest).sample(OUTSIDE, source)[0]
+    log_q = q.log_probs[0]
+    return Way.of(union, log_q[union], rest.logsumexp(1), log_q[outside], source), outside
+
+
+def over_found(r: Proposal, source: torch.Generator) -> tuple[Way, Tensor]:
+    """Reads of what a search found, and the addresses of its pool outside of that."""
+    outside = r.elsewhere(0, OUTSIDE, source)
+    log_rest = r.places().log_probs[0, -1]
+    return Way.of(r.addresses[0], r.log_r[0], log_rest, r.log_prob(outside[None])[0], source), outside
 
 
 def several(each: int) -> tuple[Tensor, list[int]]:
@@ -163,11 +169,11 @@ def main(folder: Path, items: int, out: Path, each: int = 2) -> None:
     for i in range(len(x)):
         _, q = exact(model, memory, x[i : i + 1], items)
         rows.append(losses(model, memory, x[i : i + 1], q, source))
-        write(out, items, each, memory.candidates, rows, groups[: i + 1])
+        write(out, items, each, memory, rows, groups[: i + 1])
 
 
 def write(
-    out: Path, items: int, each: int, candidates: int, rows: list[dict[str, float]], groups: list[int]
+    out: Path, items: int, each: int, memory: SearchedItems, rows: list[dict[str, float]], groups: list[int]
 ) -> None:
     """What is known so far; targets of a class are one group."""
 
@@ -175,7 +181,11 @@ def write(
         found = mean_of(values, groups)
         return {"value": found.value, "error": found.error}
 
-    names = [name for name in rows[0] if name != "exact"]
+    pairs = [
+        (f"exact {first}", f"{count} {second}")
+        for first, second in (("plain", "plain"), ("sharp", "sharp"), ("plain", "sharp"))
+        for count in CANDIDATES
+    ]
     found: dict[str, Any] = {
         "command": f"python -m benchmarks.large_bounds FOLDER {items} {out} {each}",
         "model": MODEL,
@@ -183,12 +193,15 @@ def write(
         "classes": len(set(groups)),
         "targets": len(rows),
         "reads": READS,
-        "candidates": candidates,
+        "candidates": CANDIDATES,
+        "sharpness": memory.sharpness,
         "epsilon": EPSILON,
         "repeats": REPEATS,
         "seed": SEED,
-        "exact": mean([row["exact"] for row in rows]),
-        "exact_minus": {name: mean([row["exact"] - row[name] for row in rows]) for name in names},
+        "bound": {name: mean([row[name] for row in rows]) for name in rows[0]},
+        "minus": {
+            f"{first} - {second}": mean([row[first] - row[second] for row in rows]) for first, second in pairs
+        },
     }
     before = json.loads(out.read_text()) if out.exists() else []
     kept = [each for each in before if each["items"] != items]

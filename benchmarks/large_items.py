@@ -3,7 +3,8 @@
     python -m benchmarks.large_items FOLDER 50        # blocks 0 to 49, each 1000 characters by 20 drawers
 
 A block is a function of its number alone, so that several processes (or machines) may make some each; blocks that
-are there are left alone. Drawing and embedding a million takes about six minutes of one free core.
+are there are left alone. Drawing and embedding a million takes about two minutes of one free core, by the loops of
+`benchmarks.quick_items`; some images and keys of every block are compared with the package's own.
 """
 
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 
+from benchmarks.quick_items import drawn_quickly, embedded
 from vma.data.glyph_render import HAND
 from vma.data.glyphs import DICE, draw_classes, random_words
 from vma.fewshot import TrainedModel, load
@@ -20,21 +22,44 @@ from vma.fewshot import TrainedModel, load
 MODEL, SEED, SIZE = "omniglot-crisp", 2026, 26
 CHARACTERS, DRAWERS = 1000, 20
 BLOCK = CHARACTERS * DRAWERS  # items
+AT_ONCE = 100  # characters
+COMPARED = 64  # images of every block whose keys are computed by the package's own layers too
+ROUNDING = 1e-5  # of a key of length 1, in float32
 
 
 def drawn(number: int) -> UInt8[np.ndarray, "items height width"]:
     """The images of a block, 0 or 255: drawer by drawer, so that examples of a character lie apart."""
-    images = np.zeros((CHARACTERS, DRAWERS, SIZE, SIZE), np.uint8)
-    for first in range(0, CHARACTERS, 100):
-        some = range(number * CHARACTERS + first, number * CHARACTERS + first + 100)
-        words = np.stack([random_words(SEED, each, DRAWERS) for each in some])
-        draw_classes(images[first : first + 100], words[:, :DICE], words[:, DICE : DICE + DRAWERS * HAND])
+    first = number * CHARACTERS
+    with drawn_quickly():
+        parts = [characters(first + start, AT_ONCE) for start in range(0, CHARACTERS, AT_ONCE)]
+    images = np.concatenate(parts)
+    if not np.array_equal(images[:2], characters(first, 2)):
+        raise AssertionError(f"block {number} is drawn differently than by the package")
     return images.swapaxes(0, 1).reshape(-1, SIZE, SIZE)
+
+
+def characters(first: int, count: int) -> UInt8[np.ndarray, "characters drawers height width"]:
+    """Some characters by all drawers."""
+    images = np.zeros((count, DRAWERS, SIZE, SIZE), np.uint8)
+    words = np.stack([random_words(SEED, each, DRAWERS) for each in range(first, first + count)])
+    draw_classes(images, words[:, :DICE], words[:, DICE : DICE + DRAWERS * HAND])
+    return images
+
+
+@torch.no_grad()
+def quick_keys(model: TrainedModel, images: np.ndarray) -> Float[np.ndarray, "items matching"]:
+    """k_a of every image, and the same as the package's to rounding where that is looked at."""
+    addressing = model.model.addressing
+    keys = addressing.similarity.keys(embedded(addressing.key, images)).numpy()
+    away = float(np.abs(keys[:COMPARED] - keys_of(model, images[:COMPARED])).max())
+    if away > ROUNDING:
+        raise AssertionError(f"keys differ from the package's by {away}")
+    return keys
 
 
 @torch.no_grad()
 def keys_of(model: TrainedModel, images: np.ndarray) -> Float[np.ndarray, "items matching"]:
-    """k_a of every image."""
+    """k_a of every image, by the package's own layers."""
     addressing = model.model.addressing
     parts = torch.from_numpy(images).split(64)
     return torch.cat(
@@ -49,13 +74,28 @@ def block(folder: Path, number: int) -> tuple[np.ndarray, np.ndarray]:
         torch.set_num_threads(1)
         images = drawn(number)
         partial = path.with_suffix(".partial.npz")
-        np.savez(partial, bits=np.packbits(images > 0), keys=keys_of(load(MODEL), images))
+        np.savez(partial, bits=np.packbits(images > 0), keys=quick_keys(load(MODEL), images))
         partial.replace(path)
     with np.load(path) as kept:
         images = np.unpackbits(kept["bits"], count=BLOCK * SIZE * SIZE).reshape(-1, SIZE, SIZE) * np.uint8(
             255
         )
         return images, kept["keys"]
+
+
+def varied(folder: Path, base: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Images of block `base`, and their keys moved by a difference between two drawings of another character.
+
+    k' ∝ k + (k_b − k_c) / √2, where b and c are drawings of one character by two hands: what is added has the
+    spread of keys within a class. Stands for block `number` where that was not drawn.
+    """
+    images, keys = block(folder, base)
+    draw = np.random.default_rng((SEED, number))
+    by_hand = keys.reshape(DRAWERS, CHARACTERS, -1)
+    first, second = draw.permutation(DRAWERS)[:2]
+    moves = (by_hand[first] - by_hand[second])[draw.integers(CHARACTERS, size=len(keys))]
+    moved = keys + moves / np.sqrt(2, dtype=np.float32)
+    return images, moved / np.linalg.norm(moved, axis=1, keepdims=True)
 
 
 def main(folder: Path, blocks: int, start: int = 0, step: int = 1) -> None:

@@ -1,6 +1,8 @@
 """Reads of a memory that is searched: valid bounds for any candidates, by enumeration of 2000 addresses."""
 
 import math
+from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -19,18 +21,21 @@ from tests.helpers.searched import Searched, SearchTable
 from vma import Memory, build_vma, decomposition, elbo, multi_sample_bound
 from vma.errors import InputError
 from vma.estimators import estimate, find_estimator
+from vma.fewshot.sharpening import Candidates, fitted
 from vma.proposals import SEARCHED, Proposal, SearchedMemory, draw_places
 from vma.reads import Reads
 
 ITEMS = 2000
 RECALLS = (1.0, 0.5, 0.0)
 EPSILONS = (0.05, 0.5)
+SHARPNESSES = (0.5, 1.0, 3.0)
 
 
 @pytest.mark.parametrize("recall", RECALLS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_weights_are_unbiased_for_any_candidates(recall: float, epsilon: float) -> None:
-    table = SearchTable(ITEMS, recall, epsilon)
+@pytest.mark.parametrize("sharpness", SHARPNESSES)
+def test_weights_are_unbiased_for_any_candidates(recall: float, epsilon: float, sharpness: float) -> None:
+    table = SearchTable(ITEMS, recall, epsilon, sharpness=sharpness)
     log_r, log_w = table.log_r(), table.log_w()
     torch.testing.assert_close(log_r.logsumexp(1), torch.zeros(1), rtol=0, atol=1e-9)
     torch.testing.assert_close((log_r + log_w).logsumexp(1), table.log_p_x, rtol=0, atol=1e-9)
@@ -38,8 +43,11 @@ def test_weights_are_unbiased_for_any_candidates(recall: float, epsilon: float) 
 
 @pytest.mark.parametrize("recall", RECALLS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_bounds_of_one_and_two_reads_are_below_log_p_by_enumeration(recall: float, epsilon: float) -> None:
-    table = SearchTable(ITEMS, recall, epsilon)
+@pytest.mark.parametrize("sharpness", SHARPNESSES)
+def test_bounds_of_one_and_two_reads_are_below_log_p_by_enumeration(
+    recall: float, epsilon: float, sharpness: float
+) -> None:
+    table = SearchTable(ITEMS, recall, epsilon, sharpness=sharpness)
     r, log_w = table.log_r()[0].exp(), table.log_w()[0]
     one = (r * log_w).sum()
     pairs = torch.logaddexp(log_w[:, None], log_w) - math.log(2)
@@ -65,8 +73,8 @@ def test_without_epsilon_the_gap_is_at_least_the_mass_that_was_missed(recall: fl
 
 @pytest.mark.parametrize("recall", RECALLS)
 def test_the_divergence_and_the_entropy_are_exact_from_the_candidates_alone(recall: float) -> None:
-    for epsilon in (0.0, *EPSILONS):
-        table = SearchTable(ITEMS, recall, epsilon)
+    for epsilon, sharpness in product((0.0, *EPSILONS), SHARPNESSES):
+        table = SearchTable(ITEMS, recall, epsilon, sharpness=sharpness)
         log_r = table.log_r()
         r, finite = log_r.exp(), log_r.masked_fill(log_r == -torch.inf, 0.0)
         torch.testing.assert_close(table.proposal.kl(table.prior), (r * (finite - table.log_p_a)).sum(1))
@@ -78,7 +86,7 @@ def test_the_divergence_and_the_entropy_are_exact_from_the_candidates_alone(reca
 @pytest.mark.parametrize("sampling", SEARCHED)
 @pytest.mark.parametrize("recall", RECALLS)
 def test_every_way_of_reading_is_unbiased(sampling: str, recall: float) -> None:
-    table = SearchTable(200, recall, epsilon=0.25, targets=400)
+    table = SearchTable(200, recall, epsilon=0.25, targets=400, sharpness=1.4)
     ratios = (multi_sample_bound(table.terms(sampling, 16)) - table.log_p_x).exp()
     error = float(ratios.std()) / math.sqrt(len(ratios))
     assert abs(float(ratios.mean()) - 1) < SIGMAS * error
@@ -115,11 +123,28 @@ def test_where_nothing_is_found_reads_are_those_of_p() -> None:
     assert table.proposal.sample(5).shape == (1, 5)
 
 
+def test_a_fitted_sharpness_is_as_near_to_the_posterior_as_any() -> None:
+    table = SearchTable(ITEMS, 1.0, 0.05, candidates=400)
+    here, scores = table.proposal.addresses[0], table.proposal.scores[0]
+    assert fitted([Candidates(scores, 2.5 * scores)]) == pytest.approx(2.5, abs=1e-3)
+    assert fitted([Candidates(scores, 99 * scores)]) == pytest.approx(20)
+    posterior = (table.log_p_a + table.log_fit)[here]
+    best = fitted([Candidates(scores, posterior)])
+
+    def divergence(sharpness: float) -> float:
+        log_p = posterior.log_softmax(0)
+        return float((log_p.exp() * (log_p - (sharpness * scores).log_softmax(0))).sum())
+
+    assert divergence(best) < min(divergence(best - 0.05), divergence(best + 0.05))
+
+
 def test_a_share_of_reads_and_a_sampling_are_checked() -> None:
     with pytest.raises(
         InputError, match=r"epsilon is a share of the reads, so it must lie in \[0, 1\], not 2.0"
     ):
         Proposal(torch.zeros(1, 1, dtype=torch.int64), torch.zeros(1, 1), SearchTable(9, 1.0, 0.1).prior, 2.0)
+    with pytest.raises(InputError, match=r"sharpness multiplies S, so it must be a number above 0, not 0\.0"):
+        SearchTable(9, 1.0, 0.1, sharpness=0.0)
     with pytest.raises(InputError, match="is read independent, stratified, adaptive, not all"):
         draw_places(SearchTable(9, 1.0, 0.1).proposal, 4, "all", None, lambda reads: None)
     with pytest.raises(InputError, match="known from its own p"):
@@ -143,7 +168,7 @@ def test_with_every_item_found_the_terms_are_those_of_the_whole_memory() -> None
     assert isinstance(searched, SearchedMemory)
     x, reads = bits(3, 4, 4), Reads(torch.randint(12, (3, 5)), torch.full((3, 5), -math.log(5)))
     noise = torch.randn(3, 5, 2)
-    proposal = model.proposal(x, searched)
+    proposal = replace(model.proposal(x, searched), sharpness=1.0)
     ours = model.terms_at(x, searched, proposal.p_a, proposal, reads, noise)
     keyed = model.keyed(memory)
     theirs = model.terms_at(x, keyed.memory, model.prior(keyed), model.posterior(x, keyed), reads, noise)

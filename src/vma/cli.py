@@ -69,6 +69,7 @@ COMMANDS: dict[str, Command] = {
     "memory forget": Command("vma.commands.memory:forget", "forget some items of a memory on disk"),
     "memory relabel": Command("vma.commands.memory:relabel", "give some of its items another label"),
     "memory index": Command("vma.commands.memory:index", "search it by another index from now on"),
+    "memory sharpen": Command("vma.commands.memory:sharpen", "fit how sharply it is read to what is in it"),
     "memory info": Command("vma.commands.memory:info", "describe a memory on disk"),
     "memory verify": Command("vma.commands.memory:verify", "check its bytes, probabilities and index"),
     "memory rekey": Command("vma.commands.memory:rekey_command", "make its keys anew with another model"),

@@ -158,7 +158,7 @@ class VMA(GenerativeModel):
         return WholeLook(keyed.memory, p_a, q_a)
 
     def proposal(self, x: Any, memory: SearchedMemory, seen: Look | None = None) -> Proposal:
-        """r(a|x) = (1 − ε) softmax_C S(m_a, x) + ε p(a), where C is what a search of M finds.
+        """r(a|x) = (1 − ε) softmax_C β S(m_a, x) + ε p(a), where C is what a search of M finds.
 
         While the key network learns, the keys of the candidates are computed anew, and S has its gradient.
         """
@@ -169,7 +169,7 @@ class VMA(GenerativeModel):
             addresses = memory.search(similarity.queries(e)).to(e.device)
         keys = self.candidate_keys(addresses.clamp(min=0), memory, seen).to(e)
         scores = torch.stack([similarity.scores(each, query) for each, query in zip(keys, e, strict=True)])
-        return Proposal(addresses, scores, memory.prior(), memory.epsilon)
+        return Proposal(addresses, scores, memory.prior(), memory.epsilon, memory.sharpness)
 
     def candidate_keys(
         self, addresses: Int[Tensor, "batch candidates"], memory: SearchedMemory, seen: Look | None

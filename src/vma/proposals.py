@@ -44,12 +44,16 @@ class SearchedMemory(Protocol):
     def epsilon(self) -> float:
         """ε of the proposal."""
 
+    @property
+    def sharpness(self) -> float:
+        """β of the proposal."""
+
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """r(a|x) = (1 − ε) softmax_C S(m_a, x) + ε p(a), where C are the candidates that a search found for x.
+    """r(a|x) = (1 − ε) softmax_C β S(m_a, x) + ε p(a), where C are the candidates that a search found for x.
 
-    Whatever C, log 1/K Σ w with w = p(a) p(x,z|m_a) / (r(a|x) q(z|m_a,x)) is a lower bound of log p(x|M) in
+    Whatever C and β, log 1/K Σ w with w = p(a) p(x,z|m_a) / (r(a|x) q(z|m_a,x)) is a lower bound of log p(x|M) in
     expectation. Where nothing is found, r is p.
 
     Attributes:
@@ -57,18 +61,22 @@ class Proposal:
         scores: S(m_a, x) of each.
         p_a: p(a).
         epsilon: ε; with 0, what the search misses is never read, and the bound is that much lower.
+        sharpness: β; q(a|x) of a model that learned with few items is too broad among many, and more than 1 helps.
     """
 
     addresses: Int[Tensor, "batch candidates"]
     scores: Float[Tensor, "batch candidates"]
     p_a: Prior
     epsilon: float = EPSILON
+    sharpness: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.epsilon <= 1:
             raise InputError(
                 f"epsilon is a share of the reads, so it must lie in [0, 1], not {self.epsilon}."
             )
+        if not 0 < self.sharpness < math.inf:
+            raise InputError(f"sharpness multiplies S, so it must be a number above 0, not {self.sharpness}.")
 
     @cached_property
     def found(self) -> Tensor:
@@ -89,9 +97,11 @@ class Proposal:
 
     @cached_property
     def log_share(self) -> Float[Tensor, "batch candidates"]:
-        """log softmax_C S."""
+        """log softmax_C β S."""
         nothing = ~self.found.any(1, keepdim=True)
-        shares = self.scores.masked_fill(~(self.found | nothing), -torch.inf).log_softmax(-1)
+        shares = (
+            (self.sharpness * self.scores).masked_fill(~(self.found | nothing), -torch.inf).log_softmax(-1)
+        )
         return shares.masked_fill(nothing, -torch.inf)
 
     @cached_property

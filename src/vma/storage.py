@@ -21,7 +21,8 @@ from vma.tensor_files import FileKind, Header, Tensors, read_header, read_tensor
 
 MODEL_FILE = FileKind("vma-model", "model")
 IN_RUN = "model.safetensors"  # name of the model's file in the folder of a run
-TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+HALF = (torch.float16, torch.bfloat16)
+TYPES = (*HALF, torch.float32, torch.float64)
 
 
 def save_model(
@@ -69,6 +70,12 @@ def load_model(path: str | Path) -> GenerativeModel:
         check_types(model, tensors)
         model.load_state_dict(tensors)
     return model
+
+
+def load_for_use(path: str | Path) -> GenerativeModel:
+    """The model in `path`, in single precision if its weights are kept in half."""
+    model = load_model(path)
+    return model.float() if next(model.parameters()).dtype in HALF else model
 
 
 def read_model(path: Path) -> tuple[ModelConfig, Tensors]:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import vma
+from benchmarks.imagining_figure import figure_of, table
 from benchmarks.imagining_study import (
     EXTRAS,
     Examples,
@@ -15,7 +16,6 @@ from benchmarks.imagining_study import (
     cnn,
     logistic,
     study,
-    table,
     task_of,
     training_sets,
 )
@@ -77,6 +77,13 @@ def test_the_study_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.
     assert row["gain"]["error"] == pytest.approx(0.05)
     with pytest.raises(vma.InputError, match="is of other settings"):
         study(Options(tmp_path / "study.json", extra=3))
+
+
+def test_a_figure_has_a_row_for_each_answer() -> None:
+    found = json.loads((ROOT / "results/imagining-study.json").read_text())
+    panels = figure_of([found, found]).axes
+    assert len(panels) == 4
+    assert all(len(panel.containers) > 0 for panel in panels)
 
 
 def test_the_documents_state_what_the_study_found() -> None:

@@ -345,6 +345,24 @@ def test_which_items_are_compared() -> None:
     assert comparable(("a", None, "b", "a", "c", "c")) == [0, 3, 4, 5]
 
 
+def test_the_items_to_compare_of_a_large_memory_are_found_in_few_looks() -> None:
+    """Of 100 000 labelled items, each label is looked at a few times, not once for every other one."""
+    looks = 0
+
+    class Watched(str):
+        def __hash__(self) -> int:
+            return super().__hash__()
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal looks
+            looks += 1
+            return super().__eq__(other)
+
+    labels = tuple(Watched(number // 2) for number in range(100_000))
+    assert len(comparable(labels)) == len(labels)
+    assert looks < 20 * len(labels)
+
+
 def test_explaining_is_the_decomposition_of_the_bound(memory: ImageMemory) -> None:
     model, x = memory.model, TARGETS[1:2]
     found = memory.explain(TARGETS[1], samples=6, seed=2)

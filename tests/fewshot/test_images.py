@@ -1,5 +1,6 @@
 """Images of every kind become the same ink."""
 
+import os
 import re
 import zlib
 from dataclasses import replace
@@ -183,7 +184,9 @@ def test_bad_files(tmp_path: Path) -> None:
     broken.write_bytes(b"not a picture")
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(InputError, match=r"broken\.png cannot be read as an image"):
+    with pytest.raises(
+        InputError, match=r"broken\.png cannot be read as an image: it is of no known kind\.$"
+    ):
         ink(broken)
     with pytest.raises(InputError, match=r"1 of 1 images .* cannot be read"):
         ink(tmp_path / "images")
@@ -194,6 +197,18 @@ def test_bad_files(tmp_path: Path) -> None:
     cut.write_bytes(cut.read_bytes()[:2000])
     with Image.open(cut) as opened, pytest.raises(InputError, match="The image cannot be read"):
         ink(opened)
+
+
+def test_a_pipe_among_pictures_is_not_opened(tmp_path: Path) -> None:
+    """It would be waited for without end."""
+    pipe = tmp_path / "letters" / "a.png"
+    pipe.parent.mkdir()
+    os.mkfifo(pipe)
+    for given in (tmp_path, [tmp_path]):
+        with pytest.raises(InputError, match="cannot be read: letters/a"):
+            ink(given)
+    with pytest.raises(InputError, match="There is no image file or folder"):
+        ink(pipe)
 
 
 def test_an_enormous_file_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:

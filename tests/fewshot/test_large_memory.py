@@ -16,6 +16,7 @@ from vma.errors import InputError
 from vma.evaluation import measures
 from vma.fewshot import ImageMemory, LargeMemory, TrainedModel
 from vma.fewshot.rekeying import rekey
+from vma.large.snapshot import open_snapshot
 from vma.large.verifying import check_files
 from vma.proposals import SearchedMemory
 
@@ -129,6 +130,31 @@ def test_keys_of_another_model_are_refused_and_made_anew(
         rekey(large_images, large.folder, lambda done, total: None)
 
 
+def test_a_sharpness_is_fitted_to_a_memory_and_kept(
+    both: tuple[LargeMemory, ImageMemory], model: TrainedModel, tmp_path: Path
+) -> None:
+    large, _ = both
+    x = torch.from_numpy(drawings(1, seed=9)).float() / 255
+    before = model.model.proposal(x, large.searched)
+    found = large.sharpen(items=8)
+    assert found != 1
+    after = model.model.proposal(x, large.searched)
+    assert torch.equal(after.addresses, before.addresses)
+    expected = replace(before, sharpness=found)
+    torch.testing.assert_close(after.log_r, expected.log_r)
+    assert not torch.allclose(after.log_r, before.log_r)
+    again = model.open_memory(large.folder)
+    assert isinstance(again, LargeMemory)
+    assert again.searched.sharpness == found
+    assert again.sharpen(items=8) == found  # what was fitted before does not matter
+    with pytest.raises(
+        InputError, match="fitted to 8 or more items; this memory has 24, and 4 were asked for"
+    ):
+        large.sharpen(items=4)
+    rekey(trained(tmp_path / "other", seed=5), large.folder, lambda done, total: None)
+    assert open_snapshot(large.folder).manifest.sharpness == 1
+
+
 def vma(*arguments: object) -> None:
     run([str(each) for each in arguments])
 
@@ -161,6 +187,12 @@ def test_the_shell_builds_goes_on_and_asks(
     assert len(json.loads((tmp_path / "why.json").read_text())["looked_at"]) == 12
     vma("imagine", run_folder, "--memory", m, "--n", 4, "--out", tmp_path / "new.png")
     vma("memory", "index", m, "exact")
+    capsys.readouterr()
+    vma("memory", "sharpen", m, "--items", 8, "--model", run_folder)
+    sharpness = f"{open_snapshot(m).manifest.sharpness:.2f}"
+    assert f"is read with a sharpness of {sharpness}." in capsys.readouterr().out
+    vma("memory", "info", m)
+    assert f"sharpness {sharpness}" in capsys.readouterr().out
     assert (tmp_path / "why.png").read_bytes()[:4] == b"\x89PNG"
     with pytest.raises(InputError, match="exists and is not empty"):
         vma("memory", "build", tmp_path / "more.npy", "--out", tmp_path / "symbols", "--model", run_folder)

@@ -1,16 +1,19 @@
 """What is fuzzed: who reads an input, and examples of it. Whatever comes, it ends in an answer or in a sentence."""
 
 import asyncio
+import gzip
 import json
 import os
-import warnings
+import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from tests.fuzz import examples
+from tests.fuzz.mutation import mutated
+from tests.fuzz.target import Target
 from tests.helpers.served import blurring_model
 from vma.data.arrays import read_mat, read_maybe_gzip, read_npy, read_npz
 from vma.errors import InputError
@@ -25,21 +28,9 @@ from vma.serve.connections import Connection, server_of
 from vma.storage import identity
 
 SIDE = 26
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 KEPT = 200  # requests that one server gets before the next begins
 SECONDS = 20.0  # that a request may take
-
-
-@dataclass(frozen=True)
-class Target:
-    """Something that reads what comes from outside.
-
-    Attributes:
-        examples: Makes right inputs.
-        read: Reads an input, with a folder for what it has to write; InputError is an answer too.
-    """
-
-    examples: Callable[[], list[bytes]]
-    read: Callable[[bytes, Path], Any]
 
 
 def from_file(read: Callable[[Path], Any], suffix: str) -> Callable[[bytes, Path], Any]:
@@ -64,6 +55,11 @@ def read_picture(path: Path) -> None:
             raise
         path.write_bytes(mended)
         as_ink(path, (SIDE, SIDE))
+
+
+def read_items(path: Path) -> None:
+    """The items of a memory."""
+    read_memory(path, (SIDE, SIDE))
 
 
 def read_label(content: bytes, folder: Path) -> None:
@@ -103,7 +99,7 @@ class Line(asyncio.Transport):
     resume_reading = pause_reading
 
 
-@lru_cache(1)
+@cache
 def served_model() -> TrainedModel:
     """A model that answers at once."""
     model = blurring_model().eval().requires_grad_(False)
@@ -118,7 +114,7 @@ class Served:
         path.write_bytes(examples.memories(SIDE)[0])
         self.app = create_app(Store(served_model(), path), Access.to("127.0.0.1", None))
         self.server = server_of(self.app, log_level="critical", lifespan="off")
-        self.loop, self.asked = asyncio.new_event_loop(), 0
+        self.loop, self.asked, self.process = asyncio.new_event_loop(), 0, os.getpid()
         self.server.config.load()
 
     def answer(self, content: bytes) -> bytes:
@@ -148,7 +144,7 @@ SERVED: list[Served] = []
 
 def read_request(content: bytes, folder: Path) -> None:
     """A request, answered with anything but a mistake of ours."""
-    if not SERVED or SERVED[0].asked >= KEPT:
+    if not SERVED or SERVED[0].asked >= KEPT or SERVED[0].process != os.getpid():
         SERVED[:] = [new_served(folder)]
     said = SERVED[0].answer(content)
     if said and not said.startswith(b"HTTP/1.1 "):
@@ -164,29 +160,48 @@ def new_served(folder: Path) -> Served:
     return Served(own)
 
 
-TARGETS: dict[str, Target] = {
-    "picture": Target(examples.pictures, from_file(read_picture, ".png")),
-    "archive": Target(examples.archives, from_file(read_npz, ".npz")),
-    "array": Target(examples.arrays, lambda content, _: read_npy(content, "the array")),
-    "gzip": Target(examples.gzips, from_file(lambda path: read_maybe_gzip(path, 2**20), ".gz")),
-    "matlab": Target(examples.matlabs, from_file(read_mat, ".mat")),
-    "memory": Target(
-        lambda: examples.memories(SIDE),
-        from_file(lambda path: read_memory(path, (SIDE, SIDE)), ".safetensors"),
-    ),
-    "label": Target(examples.labels, read_label),
-    "request": Target(lambda: examples.requests(SIDE), read_request),
-}
+def mutation_of(originals: Callable[[], list[bytes]]) -> Callable[[Random], bytes]:
+    """A maker of inputs out of right ones, which are made once."""
+    kept = cache(originals)
+    return lambda chance: mutated(kept(), str(chance.random()))
 
 
-def outcome(target: Target, content: bytes, folder: Path) -> str:
-    """`answer` or `sentence`; anything else is raised."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            target.read(content, folder)
-        except InputError as error:
-            if not str(error).endswith(".") or len(str(error)) > 5000:
-                raise AssertionError(f"no sentence: {error}") from error
-            return "sentence"
-    return "answer"
+def make_archive(chance: Random) -> bytes:
+    """An archive mutated, or one whose checksums are right though an entry in it is mutated."""
+    if chance.random() < 0.5:
+        return mutated(archives(), str(chance.random()))
+    entries = {f"x{number}.npy": content for number, content in enumerate(arrays())}
+    entries[chance.choice(list(entries))] = mutated(arrays(), str(chance.random()))
+    return examples.zipped(chance.choice(PACKINGS), entries)
+
+
+def make_gzip(chance: Random) -> bytes:
+    """A packed file mutated, or one whose checksum is right though its content is mutated."""
+    content = mutated(gzips(), str(chance.random()))
+    return content if chance.random() < 0.5 else gzip.compress(content, 1, mtime=0)
+
+
+archives, arrays, gzips = cache(examples.archives), cache(examples.arrays), cache(examples.gzips)
+
+
+def target(
+    name: str,
+    originals: Callable[[], list[bytes]],
+    use: Callable[[bytes, Path], object],
+    share: int,
+    make: Callable[[Random], bytes] | None = None,
+) -> Target:
+    """A target whose inputs are mutations of right ones."""
+    return Target(name, make or mutation_of(originals), use, share, originals)
+
+
+TARGETS = (
+    target("picture", examples.pictures, from_file(read_picture, ".png"), 20),
+    target("archive", archives, from_file(read_npz, ".npz"), 40, make_archive),
+    target("array", arrays, lambda content, _: read_npy(content, "the array"), 175),
+    target("gzip", gzips, from_file(lambda path: read_maybe_gzip(path, 2**20), ".gz"), 185, make_gzip),
+    target("matlab", examples.matlabs, from_file(read_mat, ".mat"), 100),
+    target("memory", lambda: examples.memories(SIDE), from_file(read_items, ".safetensors"), 175),
+    target("label", examples.labels, read_label, 100),
+    target("request", lambda: examples.requests(SIDE), read_request, 20),
+)

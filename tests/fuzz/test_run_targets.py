@@ -1,20 +1,20 @@
 """A fixed budget of the long fuzzing (`make fuzz`): every input ends in an answer or in one sentence."""
 
-import random
 from collections.abc import Iterator
 
 import pytest
 import torch
 
+from tests.fuzz.batches import run_batch
 from tests.fuzz.run_targets import TARGETS, clean_up
-from tests.helpers.fuzzing import GIGABYTES, Tally, Target, attack, peak
+from tests.fuzz.target import Target, made
 
-INPUTS = 150  # of each kind
+BUDGET = 150  # inputs of each kind
 
 
 @pytest.fixture(scope="module", autouse=True)
 def files() -> Iterator[None]:
-    """Delete what the attacks wrote."""
+    """Delete the right files in the end."""
     yield
     clean_up()
 
@@ -22,10 +22,9 @@ def files() -> Iterator[None]:
 @pytest.mark.parametrize("target", TARGETS, ids=[each.name for each in TARGETS])
 def test_damage_of_any_kind_is_a_sentence(target: Target) -> None:
     torch.set_default_dtype(torch.float32)
-    target.make(random.Random(0))
-    before, tally = peak(), Tally()
-    attack(target, range(INPUTS), tally)
-    assert not tally.findings, "\n".join(f"{seed}: {what}" for seed, what in tally.findings)
-    assert tally.refused > INPUTS / 20  # the attacks do some damage
-    assert tally.refused + tally.answered == INPUTS
-    assert peak() - before < GIGABYTES
+    made(target, 1, 0)
+    found = run_batch(target, seed=1, start=0, count=BUDGET)
+    assert found.failures == []
+    assert found.sentence > BUDGET / 20  # the attacks do some damage
+    assert found.answer > 0  # and not everywhere
+    assert found.answer + found.sentence == found.inputs == BUDGET

@@ -15,7 +15,13 @@ class SearchTable:
     """
 
     def __init__(
-        self, items: int, recall: float, epsilon: float, candidates: int | None = None, targets: int = 1
+        self,
+        items: int,
+        recall: float,
+        epsilon: float,
+        candidates: int | None = None,
+        targets: int = 1,
+        sharpness: float = 1.0,
     ) -> None:
         torch.manual_seed(7)
         self.items, self.targets = items, targets
@@ -26,7 +32,7 @@ class SearchTable:
         count = min(64, items // 2) if candidates is None else candidates
         order, best = self.scores.argsort(descending=True), round(recall * count)
         found = torch.cat((order[:best], order[items - (count - best) :])).expand(targets, -1)
-        self.proposal = Proposal(found, self.scores[found], self.prior, epsilon)
+        self.proposal = Proposal(found, self.scores[found], self.prior, epsilon, sharpness)
 
     def everywhere(self) -> Tensor:
         return torch.arange(self.items).expand(self.targets, -1)
@@ -79,6 +85,10 @@ class Searched:
     @property
     def epsilon(self) -> float:
         return self.share
+
+    @property
+    def sharpness(self) -> float:
+        return 1.7
 
     def read(self, a: Tensor) -> Tensor:
         return self.memory.read(a)

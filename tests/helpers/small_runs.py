@@ -34,6 +34,8 @@ SMALL = TrainSettings(
     checkpoint_every=2,
     picture_minutes=0.0,
 )
+# A model of seven thousand weights, where a file of it is to be read or written very often.
+SMALLER = replace(SMALL.model, hidden=(4,), latent=2, matching=2, item_layers="first")
 
 
 def small(**changes: Any) -> TrainSettings:

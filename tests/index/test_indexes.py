@@ -5,34 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.indexes import check_best, check_changes, keys_of, place_of, take_in
 from vma.errors import InputError
-from vma.index import NOWHERE, Index, Place
+from vma.index import NOWHERE, Index
 from vma.index.embedded import FILE, FaissIndex, description
 from vma.parts import INDEXES
-
-MATCHING = 16
-
-
-def keys_of(count: int) -> np.ndarray:
-    """Keys of length 1 in 40 clusters, as examples of a class are."""
-    draw = np.random.default_rng(5)
-    keys = draw.normal(size=(40, MATCHING))[draw.integers(0, 40, count)] + 0.3 * draw.normal(
-        size=(count, MATCHING)
-    )
-    return (keys / np.linalg.norm(keys, axis=1, keepdims=True)).astype(np.float32)
-
-
-def place_of(folder: Path, keys: np.ndarray, labels: np.ndarray | None = None) -> Place:
-    numbers = np.full(len(keys), -1) if labels is None else labels
-    return Place(folder, MATCHING, len(keys), keys.__getitem__, lambda: numbers, lambda count: keys[:count])
 
 
 def opened(name: str, folder: Path, count: int = 3000) -> tuple[Index, np.ndarray, np.ndarray]:
     keys, labels = keys_of(count), np.arange(count) % 7
     index = INDEXES[name](place_of(folder, keys, labels))
     assert isinstance(index, Index)
-    for part in np.array_split(np.arange(count), 4):
-        index.add(part, keys[part], labels[part])
+    take_in(index, keys, labels)
     return index, keys, labels
 
 
@@ -42,12 +26,7 @@ def test_an_index_finds_the_best_and_scores_them(name: str, tmp_path: Path) -> N
     queries = 10 * keys[::300]
     found = index.search(queries, 20)
     scores = queries @ keys.T
-    expected = np.sort(scores, axis=1)[:, ::-1][:, :20]
-    exactly = np.take_along_axis(scores, found.addresses, 1)
-    bits = 0.1 if name == "faiss" else 1e-4  # 16 numbers of 8 bits, times a query of length 10
-    np.testing.assert_allclose(found.scores, exactly, atol=bits)
-    assert (exactly >= expected[:, [-1]] - bits).mean() > 0.98
-    assert (np.diff(found.scores, axis=1) <= 0).all()
+    check_best(found, scores, bits=0.1 if name == "faiss" else 1e-4)  # 8 bits, times a query of length 10
     within = index.search(queries, 20, label=3)
     assert (labels[within.addresses] == 3).all()
     best = np.sort(np.where(labels == 3, scores, -np.inf), axis=1)[:, ::-1][:, :20]
@@ -59,14 +38,7 @@ def test_what_is_deleted_is_not_found_and_what_is_added_again_is_found_once(
     name: str, tmp_path: Path
 ) -> None:
     index, keys, labels = opened(name, tmp_path)
-    index.delete(np.array([0, 300, 2999]))
-    assert index.count() == 2997
-    assert not {0, 300, 2999} & set(index.search(keys[[0, 300]], 10).addresses.flatten().tolist())
-    again = np.array([300, 301])
-    index.add(again, keys[again], labels[again])
-    assert index.count() == 2998
-    assert index.search(keys[[300]], 5).addresses[0].tolist().count(300) == 1
-    assert sorted(index) == sorted(set(range(3000)) - {0, 2999})
+    check_changes(index, keys, labels)
 
 
 def test_fewer_than_asked_for_are_filled_up(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import tyro
 
 from tests.kills.killing import kill_often
 from tests.kills.scenarios import SCENARIOS
+from vma.files import write_atomically
 
 ROUND = 20  # kills of a scenario before the next one's turn
 
@@ -25,7 +27,7 @@ class Options:
         kills: In all.
         seed: Of their moments.
         only: What is killed, by the names of `SCENARIOS`; all of it by default.
-        out: Where to write what was done.
+        out: Where to write what was done; it is added to what is there.
     """
 
     kills: int = 1000
@@ -36,19 +38,34 @@ class Options:
 
 def main(options: Options) -> None:
     """Kill every scenario in turn, a few times each, and write down what was done after every round."""
-    began, chance = time.monotonic(), random.Random(options.seed)
-    found: dict[str, dict] = {}
+    began, chance, done = time.monotonic(), random.Random(options.seed), 0
+    known = read_known(options.out)
+    known["commands"].append({"command": shlex.join(["python", "-m", "tests.kills", *sys.argv[1:]])})
     names = {each.name for each in SCENARIOS}
     with TemporaryDirectory(prefix="vma-kills-") as place:
-        while (done := sum(each["kills"] for each in found.values())) < options.kills:
+        while done < options.kills:
             for scenario in (each for each in SCENARIOS if each.name in (options.only or names)):
-                kills = asdict(kill_often(scenario, Path(place), min(ROUND, options.kills), chance))
-                before = found.get(scenario.name, {})
-                found[scenario.name] = {
-                    name: merged(before.get(name), value) for name, value in kills.items()
-                }
-                write(options, found, time.monotonic() - began)
+                kills = kill_often(scenario, Path(place), min(ROUND, options.kills), chance)
+                done += kills.kills
+                add(known, scenario.name, asdict(kills))
+                known["commands"][-1] |= {"kills": done, "seconds": round(time.monotonic() - began, 1)}
+                write_atomically(options.out, json.dumps(known, indent=1).encode())
             print(f"{done} of {options.kills} kills", flush=True)
+
+
+def read_known(path: Path) -> dict[str, Any]:
+    """What was done before; nothing was lost, since the first loss ends it."""
+    if path.exists():
+        return json.loads(path.read_text())
+    what = "SIGKILLs at random moments, one kind of work after the other"
+    return {"what": what, "commands": [], "kills": 0, "lost": 0, "scenarios": {}}
+
+
+def add(known: dict[str, Any], name: str, kills: dict[str, Any]) -> None:
+    """Add the kills of a scenario to what is known."""
+    known["kills"] += kills["kills"]
+    before = known["scenarios"].get(name, {})
+    known["scenarios"][name] = {key: merged(before.get(key), value) for key, value in kills.items()}
 
 
 def merged(before: dict | int | None, new: dict | int) -> dict | int:
@@ -57,19 +74,6 @@ def merged(before: dict | int | None, new: dict | int) -> dict | int:
         return (before if isinstance(before, int) else 0) + new
     old = before if isinstance(before, dict) else {}
     return {name: old.get(name, 0) + new.get(name, 0) for name in {**old, **new}}
-
-
-def write(options: Options, found: dict[str, dict], seconds: float) -> None:
-    """What was done so far, as JSON."""
-    content = {
-        "command": shlex.join(["python", "-m", "tests.kills", *sys.argv[1:]]),
-        "kills": sum(each["kills"] for each in found.values()),
-        "lost": 0,  # the first loss ends it
-        "seconds": round(seconds, 1),
-        "scenarios": found,
-    }
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(content, indent=1))
 
 
 if __name__ == "__main__":

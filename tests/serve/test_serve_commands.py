@@ -63,15 +63,12 @@ def test_a_port_that_is_taken_is_a_sentence() -> None:
             InputError, match=rf"Cannot listen on 127.0.0.1, port {port} .*: choose another --port"
         ):
             listen("127.0.0.1", port)
-    for host, port in (
-        ("127.0.0.1", 70_000),
-        ("127.0.0.1", -1),
-        ("no.such.host.invalid", 0),
-        ("..", 0),
-        ("x" * 99, 0),
-    ):
-        with pytest.raises(InputError, match="Cannot listen"):
-            listen(host, port)
+    for port in (70_000, -1):
+        with pytest.raises(InputError, match=r"Cannot listen on port .* from 0 to 65535"):
+            listen("127.0.0.1", port)
+    for host in ("no.such.host.invalid", "..", "x" * 99):
+        with pytest.raises(InputError, match=r"Cannot listen on .*: choose another --host\.$"):
+            listen(host, 0)
 
 
 def test_a_server_from_the_shell_keeps_its_memory_when_killed_and_ends_with_ctrl_c(

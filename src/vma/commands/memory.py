@@ -1,4 +1,4 @@
-"""The commands `vma memory build | add | forget | relabel | index | info | verify | rekey`."""
+"""The commands `vma memory build | add | forget | relabel | index | sharpen | info | verify | rekey`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +18,7 @@ from vma.fewshot.building import fill, sources_in
 from vma.fewshot.images import OPTIONS
 from vma.fewshot.large_memory import LargeMemory
 from vma.fewshot.rekeying import rekey
+from vma.fewshot.sharpening import ITEMS
 from vma.fewshot.trained import TrainedModel, load
 from vma.large import indexing
 from vma.large.indexing import AUTO, chosen, read_saved
@@ -154,6 +155,18 @@ def index(memory: Positional[Folder], name: Positional[str] = AUTO, *, server: s
               "memory does, drop it there.")  # fmt: skip
 
 
+def sharpen(memory: Positional[Folder], *, items: int = ITEMS, model: Path = Path(DEFAULT)) -> None:
+    """Fit how sharply reads go to what a search finds: bounds of as many reads become tighter.
+
+    Args:
+        memory: The memory's folder.
+        items: How many of its items are targets, each given all the others.
+        model: The model whose keys the memory holds.
+    """
+    found = opened(load(model), memory, OPTIONS).sharpen(items)
+    print(f"{memory} is read with a sharpness of {found:.2f}.")
+
+
 def info(memory: Positional[Folder]) -> None:
     """Describe a memory on disk.
 
@@ -172,6 +185,7 @@ def info(memory: Positional[Folder]) -> None:
         "segments": f"{len(about.segments):,}",
         "on disk": f"{size / 1e6:,.1f} MB",
         "index": chosen(found) + (f", kept for {saved.rows:,} items" if saved else ", not kept"),
+        **({"sharpness": f"{about.sharpness:.2f}"} if about.sharpness != 1 else {}),
         **({"server": f"{about.server}, collection {found.place().name}"} if about.server else {}),
         "log |M|": f"{np.log(max(len(found), 1)):.2f} nats; H(p(a)) {found.prior.entropy_value:.2f}",
     }

@@ -114,8 +114,11 @@ def listen(host: str, port: int) -> socket.socket:
         raise InputError(f"Cannot listen on port {port}: choose one from 0 to 65535.")
     try:
         family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listening = socket.create_server((host, port), family=family)
     except (OSError, UnicodeError) as error:  # UnicodeError: a host with an empty or an overlong part
+        raise InputError(f"Cannot listen on {host} ({said(error)}): choose another --host.") from None
+    try:
+        listening = socket.create_server((host, port), family=family)
+    except OSError as error:
         raise InputError(
             f"Cannot listen on {host}, port {port} ({said(error)}): choose another --port, or 0 for "
             "any that is free."

@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from vma.data.ink import crop, doubt, fit, redrawn, to_full
 from vma.data.paper import LARGEST, Levels, above_border, above_paper, at_most, border_level, dark_on_light
 from vma.errors import InputError, unknown_name
+from vma.files import check_ordinary, said
 from vma.limits import PICTURE_FILE, check_picture
 from vma.ranges import Seed, Share, Within, check_ranges
 
@@ -105,9 +106,15 @@ def read_image(path: Path, size: tuple[int, int], options: FolderOptions) -> Pre
 
 def read_picture_file(path: Path) -> bytes:
     """The bytes of an image file; Pillow would make room for as many as a file says that it has."""
+    check_ordinary(path, "picture")
     if path.stat().st_size > PICTURE_FILE:
         raise InputError(f"The picture has more than {PICTURE_FILE} bytes: make it smaller.")
     return path.read_bytes()
+
+
+def complaint(error: Exception) -> str:
+    """What Pillow says of a picture that it cannot read, without the names of its own objects."""
+    return "it is of no known kind" if isinstance(error, UnidentifiedImageError) else said(error)
 
 
 def prepare(image: Image.Image, size: tuple[int, int], options: FolderOptions) -> Prepared:

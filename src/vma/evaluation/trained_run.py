@@ -18,7 +18,7 @@ from vma.runs.belonging import model_progress
 from vma.runs.folder import Run
 from vma.runs.presets import PRESETS
 from vma.runs.settings import EpisodeSettings, TrainSettings
-from vma.storage import identity, load_model
+from vma.storage import identity, load_for_use
 
 BINARIZATION_SEED = 0
 
@@ -146,7 +146,7 @@ def open_run(
     (True, ...)
     """
     settings = run.settings()
-    model = load_model(run.model_file).to(device).eval()
+    model = load_for_use(run.model_file).to(device).eval()
     dataset = data if isinstance(data, Dataset) else load_part_of(run, settings, data, part)
     if settings.data.stochastic_binarization:
         dataset = dataset.binarized(BINARIZATION_SEED)

@@ -150,10 +150,10 @@ def explained(item: Item, share: float) -> ExplainedItem:
 def reconstruct(
     model: VMA, items: Float[Tensor, "memory *image"], x: Float[Tensor, "*image"], item: int
 ) -> Float[Tensor, "*image"]:
-    """What the model draws at the mean of q(z|m,x)."""
+    """What the model typically draws at the mean of q(z|m,x)."""
     networks = model.networks
     m = items[item : item + 1]
     statistics = networks.encode(networks.targets(x[None]), networks.item_half(m))
     mean = DiagonalGaussian.of_statistics(statistics).mean
-    drawn = model.likelihood.most_probable(networks.decode(mean, networks.items(m).decoder))
+    drawn = model.likelihood.typical(networks.decode(mean, networks.items(m).decoder))
     return drawn.shown[0]

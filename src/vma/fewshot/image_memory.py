@@ -207,7 +207,7 @@ class ImageMemory(Showable):
     ) -> Float[Tensor, "points *image"]:
         """Ink at z = μ + σ (s d₁ + t d₂), with μ and σ those of p(z|m), for every (s, t) in `at`.
 
-        For independent pixels it is the probability of ink, otherwise each pixel's more probable value.
+        For independent pixels it is the probability of ink, otherwise a typical drawing.
 
         Args:
             item: The item m to vary.

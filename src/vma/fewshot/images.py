@@ -13,7 +13,7 @@ from torch import Tensor
 
 from vma.config import ModelConfig
 from vma.data.folder import is_image, read_images
-from vma.data.picture import UNREADABLE, FolderOptions, Prepared, prepare, read_image, warn_of
+from vma.data.picture import UNREADABLE, FolderOptions, Prepared, complaint, prepare, read_image, warn_of
 from vma.errors import InputError
 from vma.files import at_home
 from vma.model import VMA
@@ -154,7 +154,7 @@ def read_path(path: Path, size: tuple[int, int], options: FolderOptions) -> Iter
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         except UNREADABLE as error:
-            raise InputError(f"{path} cannot be read as an image: {error}.") from None
+            raise InputError(f"{path} cannot be read as an image: {complaint(error)}.") from None
     else:
         raise InputError(f"There is no image file or folder {path}.")
 
@@ -177,7 +177,7 @@ def read_picture(image: Image.Image, size: tuple[int, int], options: FolderOptio
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     except UNREADABLE as error:
-        raise InputError(f"{name} cannot be read: {error}.") from None
+        raise InputError(f"{name} cannot be read: {complaint(error)}.") from None
 
 
 def is_numbers(images: list[Any] | tuple[Any, ...]) -> bool:

@@ -18,7 +18,7 @@ from vma.model import VMA
 from vma.proposals import SearchedMemory
 
 MOST = 10_000  # images at a time
-AT_ONCE = 256  # images that a network processes at a time, which limits the memory used
+AT_ONCE = 64  # images that a network processes at a time, which limits the memory used
 
 
 @torch.no_grad()
@@ -73,7 +73,7 @@ def vary(
     at: Sequence[tuple[float, float]],
     directions: Float[Tensor, "2 latent"],
 ) -> Float[Tensor, "points *image"]:
-    """The most probable image, as a figure shows it, at z = μ + σ (s d₁ + t d₂), for every (s, t) in `at`."""
+    """The typical image, as a figure shows it, at z = μ + σ (s d₁ + t d₂), for every (s, t) in `at`."""
     points = as_tensor("'at'", at).to(keyed.keys)
     if points.ndim != 2 or points.shape[1] != 2 or not bool(points.isfinite().all()):
         raise InputError("'at' must be a list of pairs (s, t) of finite numbers, e.g. [(0, 0), (1, -1)].")
@@ -81,11 +81,11 @@ def vary(
 
 
 def around(model: VMA, m: Float[Tensor, "1 *image"], noise: Float[Tensor, "points latent"]) -> Drawing:
-    """The more probable value of every pixel, given one item m and z = μ + σ ε, for each row ε of `noise`."""
+    """The typical drawing, given one item m and z = μ + σ ε, for each row ε of `noise`."""
     networks, likelihood = model.networks, model.likelihood
     features = networks.items(m)
     z = DiagonalGaussian.of_statistics(features.prior).sample(noise)
-    drawn = [likelihood.most_probable(networks.decode(part, features.decoder)) for part in z.split(AT_ONCE)]
+    drawn = [likelihood.typical(networks.decode(part, features.decoder)) for part in z.split(AT_ONCE)]
     return join(drawn)
 
 

@@ -30,6 +30,7 @@ from vma.fewshot.novelty import Norm
 from vma.fewshot.recognised import Recognition, Recognitions
 from vma.fewshot.recognition import DEFAULT, decide, rule, shares
 from vma.fewshot.scores import Score, score, usual_of_large
+from vma.fewshot.sharpening import ITEMS, sharpness_of
 from vma.index import Index
 from vma.index.protocol import check_server
 from vma.large.indexing import Progress, new_collection, open_index, save_index
@@ -217,6 +218,18 @@ class LargeMemory:
             if writer.manifest != self.snapshot.manifest:
                 self.turn_to(writer.snapshot)
             save_index(self.snapshot, self.index, self.chosen)
+
+    def sharpen(self, items: int = ITEMS, seed: int | None = 0) -> float:
+        """Fit β of the proposal to this memory, and keep it: bounds of as many reads become tighter.
+
+        So many items are targets, each given all the others. Which items are found, and in which order, stays.
+        """
+        with Writer(self.folder) as writer:
+            self.go_on(writer.snapshot, range(0))
+            sharpness = sharpness_of(self.model, self.searched, items, seed)
+            writer.commit(sharpness=sharpness)
+        self.go_on(writer.snapshot, range(0))
+        return sharpness
 
     # Questions
 

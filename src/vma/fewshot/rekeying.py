@@ -37,7 +37,7 @@ def rekey(model: TrainedModel, folder: Path, progress: Progress) -> None:
         discard(folder)
         writer.commit(
             model=model.fingerprint, model_name=model.name, matching=model.config.matching,
-            ceiling=ceiling_of(model.model), segments=entries, total=str(total), rekeying="",
+            ceiling=ceiling_of(model.model), segments=entries, total=str(total), rekeying="", sharpness=1.0,
         )  # fmt: skip
 
 

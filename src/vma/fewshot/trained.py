@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from vma.config import ModelConfig
 from vma.data.picture import FolderOptions
 from vma.errors import InputError
@@ -21,7 +19,7 @@ from vma.large import is_large
 from vma.memory import KeyedMemory, Memory
 from vma.model import VMA
 from vma.pretrained import Card, card_of, pretrained_names
-from vma.storage import identity, load_model, model_file
+from vma.storage import identity, load_for_use, model_file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,14 +160,12 @@ def load(path: str | Path) -> TrainedModel:
     (torch.Size([4, 26, 26]), 'stroke')
     """
     file = model_file(Path(path))
-    model = load_model(file)
+    model = load_for_use(file)
     if not isinstance(model, VMA) or model.config.learned_items:
         kind = "vma model with a learned memory" if isinstance(model, VMA) else f"{model.config.model} model"
         raise InputError(
             f"{path} holds a {kind}, which cannot remember images: choose a model of kind vma with raw memory."
         )
-    if next(model.parameters()).dtype in (torch.float16, torch.bfloat16):  # for storage only
-        model = model.float()
     return TrainedModel(model.eval().requires_grad_(False), name_of(file), identity(model))
 
 

@@ -47,6 +47,7 @@ class Manifest:
         index: `auto`, or the name of an index.
         server: Address of its engine, for one that has an engine.
         collection: What the engine calls it: of no other memory, and another one whenever an index is chosen.
+        sharpness: β of the proposal, as it was fitted to this memory.
         rekeying: Fingerprint of the model that new keys are being made with, while they are.
         format: Says what this is.
         version: Of the format.
@@ -64,6 +65,7 @@ class Manifest:
     index: str = "auto"
     server: str = ""
     collection: str = ""
+    sharpness: float = 1.0
     rekeying: str = ""
     format: str = FORMAT
     version: int = VERSION

@@ -26,6 +26,7 @@ class SearchedItems:
         p_a: p(a).
         candidates: How many a search finds.
         epsilon: Share of the reads that go to p(a), wherever the search has looked.
+        sharpness: β, by which the scores of what is found are multiplied when reads are drawn.
         hidden: Addresses that are not to be found, sorted.
     """
 
@@ -35,13 +36,17 @@ class SearchedItems:
     candidates: int = CANDIDATES
     epsilon: float = EPSILON
     hidden: Int[np.ndarray, "hidden"] = field(default_factory=lambda: np.empty(0, np.int64))
+    sharpness: float = 1.0
 
     @staticmethod
     def of(
         snapshot: Snapshot, index: Index, candidates: int = CANDIDATES, epsilon: float = EPSILON
     ) -> "SearchedItems":
         """All that a snapshot holds."""
-        return SearchedItems(snapshot, index, snapshot.prior, candidates, epsilon, snapshot.forgotten)
+        sharpness = snapshot.manifest.sharpness
+        return SearchedItems(
+            snapshot, index, snapshot.prior, candidates, epsilon, snapshot.forgotten, sharpness
+        )
 
     def __len__(self) -> int:
         return self.snapshot.rows

@@ -97,8 +97,8 @@ class Likelihood(nn.Module, ABC):
         they are.
         """
 
-    def most_probable(self, features: Features) -> Drawing:
-        """Every pixel at its median given those before it: the more probable of ink and no ink."""
+    def typical(self, features: Features) -> Drawing:
+        """One drawing that stands for all of p(x|m,z), the same each time: every pixel at its median."""
         shape = features.shape[2:] if self.channels == 1 else (self.channels, *features.shape[2:])
         return self.draw(features, features.new_full((len(features), *shape), 0.5))
 

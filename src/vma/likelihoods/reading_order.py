@@ -22,7 +22,8 @@ from vma.likelihoods.wavefront import Wavefront
 from vma.networks.features import Output, fill_bias, he_, linear, log_odds
 from vma.networks.layers import start
 
-COLDEST = 1e-3  # a lower temperature gives every pixel its more probable value
+COLDEST = 1e-3  # a lower temperature gives the typical drawing
+TRIES = 8  # drawings of which one is typical
 
 
 class Causal(nn.Conv2d):
@@ -141,18 +142,44 @@ class ReadingOrder(Likelihood):
         uniforms: Float[Tensor, "reads height width"],
         temperature: float = 1.0,
     ) -> Drawing:
-        """x_i = [u_i < σ(l_i / τ)], one wavefront of pixels after another."""
+        """x_i = [u_i < σ(l_i / τ)], one wavefront of pixels after another; the typical drawing for τ = 0."""
+        if temperature < COLDEST:
+            return self.typical(features)
         size, maps = features.shape[2:], as_rows(full_precision(features)).flatten(1, 2)
         order = Wavefront.of(self.context.sizes, *size, maps.device)
         with torch.autocast(maps.device.type, enabled=False):
             x, means = order.draw(
                 [layer.matrix() for layer in self.context.layers()],
-                lambda h, c: self.logits(h, c) / max(temperature, COLDEST),
+                lambda h, c: self.logits(h, c) / temperature,
                 maps,
                 uniforms.to(maps).flatten(1),
             )
         x, means = x.unflatten(1, size), means.unflatten(1, size)
         return Drawing(x, means, x)
+
+    @torch.no_grad()
+    def typical(self, features: Features) -> Drawing:
+        """Of TRIES drawings at uniform numbers that never change, the one most like all of them, and their mean.
+
+        With every pixel at its median, strokes would be missing, and often all of them: a stroke that may begin at
+        any of many pixels begins at none, since each of these is more probably empty.
+        """
+        count, size = len(features), tuple(features.shape[2:])
+        drawn = self.draw(features.repeat(TRIES, 1, 1, 1), uniforms_of(size).repeat_interleave(count, 0))
+        images, means = (each.unflatten(0, (TRIES, count)) for each in (drawn.images, drawn.means))
+        chosen = images[most_central(images), torch.arange(count)]
+        return Drawing(chosen, means.mean(0), chosen)
+
+
+def uniforms_of(size: tuple[int, ...]) -> Float[Tensor, "tries height width"]:
+    """The numbers that typical drawings are made with."""
+    return torch.rand(TRIES, *size, dtype=torch.float32, generator=torch.Generator().manual_seed(0))
+
+
+def most_central(images: Float[Tensor, "tries count height width"]) -> Int[Tensor, "count"]:
+    """argmin_i Σ_j |x_i − x_j| = argmax_i Σ_p x_i(p) (2 Σ_j x_j(p) − tries), for black and white images."""
+    agreement = images * (2 * images.sum(0) - len(images))
+    return agreement.flatten(2).sum(2).argmax(0)
 
 
 def from_config(config: ModelConfig) -> ReadingOrder:

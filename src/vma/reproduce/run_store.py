@@ -23,7 +23,7 @@ from vma.runs.settings import NEVER, DataSettings, TrainSettings
 TRAINING_SHARE = 0.75  # share of a budget; the rest is for evaluation
 TINY_UPDATES = 3  # awake
 DECISIVE = (
-    "model", "data", "episode", "optimiser", "sleep", "warps", "warp_awake", "blind", "address_after",
+    "model", "start", "data", "episode", "optimiser", "sleep", "warps", "warp_awake", "blind", "address_after",
     "samples", "estimator", "latent_gradient", "updates", "minutes", "seed",
 )  # fmt: skip
 FIRST_OPTIONS = ("invert", "level", "crop", "margin", "binarize", "held_out", "seed", "skip_unreadable")
@@ -31,6 +31,7 @@ FIRST_OPTIONS = ("invert", "level", "crop", "margin", "binarize", "held_out", "s
 ADDED = (
     *(("model", name) for name in ("likelihood", "context_maps", "neighbourhood", "levels", "channels")),
     ("blind",),
+    ("start",),
     ("search",),
     ("address_after",),
 )

@@ -59,12 +59,13 @@ class Run:
         """The model for use, with averaged weights if there are any; the awake one until a sleep is complete."""
         return self.folder / "model.safetensors"
 
-    def create(self, settings: TrainSettings, content: str = "") -> None:
+    def create(self, settings: TrainSettings, content: str = "", weights: str = "") -> None:
         """Write run.json; a folder that already holds a run is left alone.
 
         Args:
             settings: The settings of the run.
             content: The hash of images given from Python; empty for a dataset that has a name.
+            weights: The identity of the model that it begins with; empty for random weights.
         """
         if self.settings_file.exists():
             raise InputError(
@@ -72,7 +73,7 @@ class Run:
                 "or choose another --folder."
             )
         self.check_empty()
-        given = {"content": content} if content else {}
+        given = {name: value for name, value in (("content", content), ("began_with", weights)) if value}
         plain = msgspec.to_builtins(settings)
         record = {"version": VERSION, "run": token_hex(8), "settings": plain, **given, **circumstances()}
         write_atomically(self.settings_file, json.dumps(record, indent=1).encode())

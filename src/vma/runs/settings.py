@@ -210,6 +210,8 @@ class TrainSettings:
         preset: Name of the preset it was derived from.
         description: One line on what the paper does and reports.
         model: The model.
+        start: A trained model to begin with, in place of `model` and random weights: the name of one in the box, a
+            file, or the folder of a run.
         data: The images.
         episode: What one update is computed from.
         optimiser: How the parameters move.
@@ -239,6 +241,7 @@ class TrainSettings:
     preset: str = ""
     description: str = ""
     model: ModelConfig = field(default_factory=ModelConfig)
+    start: str = ""
     data: DataSettings = field(default_factory=DataSettings)
     episode: EpisodeSettings = field(default_factory=EpisodeSettings)
     optimiser: OptimiserSettings = field(default_factory=OptimiserSettings)

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from vma.errors import InputError
 from vma.export import write_onnx
@@ -16,6 +18,8 @@ from vma.export.onnx_folder import MANIFEST
 from vma.fewshot import TrainedModel
 from vma.fewshot.images import options_for
 from vma.files import write_atomically
+from vma.likelihoods import ReadingOrder
+from vma.likelihoods.reading_order import uniforms_of
 from vma.serve.answers import DRAWS, SAMPLES, SEED, pixels
 from vma.serve.app import EXAMPLES, PAGE
 from vma.serve.store import Contents
@@ -64,8 +68,16 @@ def constants(model: TrainedModel) -> dict[str, Any]:
         "uniforms": torch.rand(SAMPLES, dtype=torch.float64, generator=source).tolist(),
         "noise": torch.randn(SAMPLES, size, dtype=torch.float32, generator=source).flatten().tolist(),
         "draws": torch.randn(DRAWS, size, dtype=torch.float32, generator=again).flatten().tolist(),
+        "tries": tries(model).flatten().tolist(),
         "examples": examples(model),
     }
+
+
+def tries(model: TrainedModel) -> Float[Tensor, "tries height width"]:
+    """The uniform numbers that typical drawings are made with: each pixel's median where pixels are independent."""
+    if isinstance(model.model.likelihood, ReadingOrder):
+        return uniforms_of(model.size)
+    return torch.full((1, *model.size), 0.5)
 
 
 def examples(model: TrainedModel) -> list[dict[str, str]]:

@@ -30,9 +30,10 @@ from vma.runs.checkpoint import (
 from vma.runs.folder import Run
 from vma.runs.processes import Processes, keep_memory, processes
 from vma.runs.settings import TrainSettings
-from vma.storage import save_model
+from vma.storage import identity, save_model
 from vma.training.ending import Ending, interruptions
 from vma.training.episodes import RunEpisodes, for_model, generator, open_episodes
+from vma.training.first_model import check_fits, first_model, like
 from vma.training.output import output_without_reader
 from vma.training.phases import Asleep, Awake, NotFinite, Phase
 from vma.training.view import SilentView, View, make_view, say_once
@@ -75,28 +76,39 @@ def train_run(
             content = data.content_hash()
         if resume:
             run.check_content(content)
+        first = None if resume else first_model(settings)
+        if first is not None:
+            settings = like(settings, first.config)
         episodes = open_episodes(settings, data, here.rank, here.world)
         height, width = episodes.size
         model = replace(settings.model, height=height, width=width, channels=episodes.channels)
         settings = replace(settings, model=model)
+        check_fits(settings, first)
         if not here.is_first:
-            return Trainer(settings, run, episodes, here, SilentView()).fit(resume, sleep_anew)
+            return Trainer(settings, run, episodes, here, SilentView(), first).fit(resume, sleep_anew)
         with run.lock(), output_without_reader():
             if not resume:
-                run.create(settings, content)
+                run.create(settings, content, identity(first) if first is not None else "")
             with make_view(settings, run, quiet) as view:
-                return Trainer(settings, run, episodes, here, view).fit(resume, sleep_anew)
+                return Trainer(settings, run, episodes, here, view, first).fit(resume, sleep_anew)
 
 
 class Trainer:
     """One process of a run."""
 
     def __init__(
-        self, settings: TrainSettings, run: Run, episodes: RunEpisodes, here: Processes, view: View
+        self,
+        settings: TrainSettings,
+        run: Run,
+        episodes: RunEpisodes,
+        here: Processes,
+        view: View,
+        first: GenerativeModel | None = None,
     ) -> None:
         self.settings, self.run, self.episodes, self.here, self.view = settings, run, episodes, here, view
         torch.manual_seed(settings.seed)
-        self.phase: Phase = Awake(build_model(settings.model).to(here.device), settings, episodes, here)
+        model = build_model(settings.model) if first is None else first
+        self.phase: Phase = Awake(model.to(here.device), settings, episodes, here)
         self.update, self.seconds = 0, 0.0
         self.asleep_since: int | None = None
         self.awake_share = 1.0 - settings.sleep.share

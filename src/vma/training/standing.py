@@ -34,6 +34,7 @@ class StaleMemory:
     p_a: AddressDistribution
     candidates: int
     epsilon: float
+    sharpness: float = 1.0  # q(a|x) learns how broad it is to be
 
     def __len__(self) -> int:
         return len(self.memory)

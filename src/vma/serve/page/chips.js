@@ -6,6 +6,7 @@ const element = (id) => document.getElementById(id);
 export class Chips {
   constructor() {
     this.names = [];
+    this.tapped = null; // the name that was written by a tap
     element("chips").addEventListener("click", (event) => this.tap(event.target.closest("button")));
     element("name").addEventListener("input", () => this.mark());
   }
@@ -24,7 +25,15 @@ export class Chips {
 
   tap(button) {
     if (!button) return;
-    element("name").value = button.getAttribute("aria-pressed") === "true" ? "" : button.textContent;
+    this.tapped = button.getAttribute("aria-pressed") === "true" ? null : button.textContent;
+    element("name").value = this.tapped ?? "";
+    this.mark();
+  }
+
+  /** The drawing is gone, and with it a name that was tapped for it; a name that was typed stays. */
+  forget() {
+    if (element("name").value === this.tapped) element("name").value = "";
+    this.tapped = null;
     this.mark();
   }
 

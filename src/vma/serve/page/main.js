@@ -20,6 +20,7 @@ let version = -1, followed = "";
 const pad = new Pad(element("pad"), () => {
   element("invite").hidden = !pad.empty;
   for (const id of ["keep", "clear", "undo-stroke"]) element(id).disabled = pad.empty;
+  if (pad.empty) chips.forget();
   recogniser.refresh();
 });
 const chips = new Chips();

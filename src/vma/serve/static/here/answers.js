@@ -13,7 +13,7 @@ export async function recognise(net, cards, ink, norm) {
   const share = sharpened(await combined(net, look), cards);
   const order = cards.map((_, i) => i).sort((one, other) => share[other] - share[one]);
   const best = cards[order[0]], q = await net.encoded(look.target, best.ink);
-  const rebuilt = await net.mostProbable(await net.item(best.ink), new Float32Array(net.latent), q);
+  const rebuilt = await net.typical(await net.item(best.ink), new Float32Array(net.latent), q);
   return {
     target: text(ink),
     card: best.id,
@@ -74,7 +74,7 @@ export async function imagine(net, cards, chosen, count, temperature, chance = n
     const z = row.map((value, j) => item.mean[j] + temperature * item.deviation[j] * value);
     const features = await net.decoded(item, Float32Array.from(z));
     const found = await net.drawn(features, numbers.slice(i * net.pixels, (i + 1) * net.pixels), temperature);
-    images.push({ pixels: text(net.shown(found)), card: cards[a].id });
+    images.push({ pixels: text(net.shown(found)[0]), card: cards[a].id });
   }
   return { images };
 }
@@ -84,7 +84,7 @@ export async function vary(net, ink, points, seed) {
   const item = await net.item(ink);
   const [first, second] = seed ? anyDirections(net.latent, seed) : await mainDirections(net, item);
   const noise = points.flatMap(([across, down]) => first.map((value, i) => across * value + down * second[i]));
-  return { images: net.shown(await net.mostProbable(item, noise)).map(text) };
+  return { images: net.shown(await net.typical(item, noise)).map(text) };
 }
 
 export const text = (ink) => btoa(String.fromCharCode(...Array.from(ink, (value) => Math.round(255 * value))));

@@ -16,7 +16,7 @@ async function findMain(net, item) {
     steps[i * latent + i] = 1;
     steps[(latent + i) * latent + i] = -1;
   }
-  const { means } = await net.mostProbable(item, steps);
+  const { means } = await net.typical(item, steps);
   const changes = Array.from({ length: latent }, (_, i) => means[i].map((value, j) => value - means[latent + i][j]));
   const vectors = eigenvectors(changes.map((one) => changes.map((other) => product(one, other)))).slice(0, 2).map(turned);
   return vectors.length === 2 ? vectors : [vectors[0], vectors[0].map(() => 0)];

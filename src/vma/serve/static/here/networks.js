@@ -1,9 +1,10 @@
 /** The model's ONNX graphs, run by ONNX Runtime Web on one thread; `docs/export.md` says what each of them is. */
 
 import { env, InferenceSession, Tensor } from "../runtime/ort.wasm.bundle.min.mjs";
-import { around, divergence, logNormal, product } from "./numbers.js";
+import { around, divergence, logNormal, mostCentral, product, total } from "./numbers.js";
 
 const AT_ONCE = 64; // rows of z
+const COLDEST = 1e-3; // a lower temperature gives the typical drawing
 const here = (path) => new URL(path, import.meta.url).href;
 
 async function read(path, how) {
@@ -18,7 +19,9 @@ export class Networks {
     this.size = [manifest.config.height, manifest.config.width];
     this.pixels = this.size[0] * this.size[1];
     this.latent = manifest.config.latent;
+    this.inOrder = manifest.likelihood === "reading-order"; // pixels know those before them
     this.items = new WeakMap(); // what is known of an image as an item, by its ink
+    this.tries = this.each(Float32Array.from(page.tries)); // the uniform numbers of typical drawings
   }
 
   static async open() {
@@ -93,26 +96,40 @@ export class Networks {
     return { kl: divergence(q, item), logs: found.map((value, row) => value + logNormal(z, row, item) - logNormal(z, row, q)) };
   }
 
-  /** Images and means of features at uniform numbers; both in one array each. */
+  /** Images and means of features at uniform numbers. */
   async drawn(features, uniforms, temperature) {
+    if (temperature < COLDEST && this.inOrder) return this.typicalOf(features);
     const dims = [features.dims[0], ...this.size];
     const found = await this.run("draw", {
       features,
       uniforms: new Tensor("float32", uniforms, dims),
       temperature: new Tensor("float32", Float32Array.of(temperature), []),
     });
-    return { images: found.images.data, means: found.means.data };
+    return { images: this.each(found.images.data), means: this.each(found.means.data) };
   }
 
-  /** What is more probable at every pixel, for z = μ + σ · noise of p(z|m). */
-  async mostProbable(item, noise, spread = item) {
+  /** A drawing that stands for all of p(x|m,z), and the mean of each pixel, for z = μ + σ · noise of p(z|m). */
+  async typical(item, noise, spread = item) {
     const z = around(spread, noise), rows = z.length / this.latent, found = { images: [], means: [] };
     for (let i = 0; i < rows; i += AT_ONCE) {
       const features = await this.decoded(item, z.slice(i * this.latent, (i + AT_ONCE) * this.latent));
-      const drawn = await this.drawn(features, new Float32Array(features.dims[0] * this.pixels).fill(0.5), 1);
-      for (const name of ["images", "means"]) found[name].push(...this.each(drawn[name]));
+      const drawn = await this.typicalOf(features);
+      for (const name of ["images", "means"]) found[name].push(...drawn[name]);
     }
     return found;
+  }
+
+  /** Of the drawings at `tries`, the one most like all of them, and the mean of their means. */
+  async typicalOf(features) {
+    const tried = [];
+    for (const uniforms of this.tries) {
+      tried.push(await this.drawn(features, repeated(uniforms, features.dims[0]), 1));
+    }
+    const of = (name) => tried[0][name].map((_, row) => tried.map((each) => each[name][row]));
+    return {
+      images: of("images").map(mostCentral),
+      means: of("means").map((some) => total(some).map((value) => value / some.length)),
+    };
   }
 
   each(images) {
@@ -121,7 +138,7 @@ export class Networks {
 
   /** What a figure shows: means where pixels are independent, and images where they know each other. */
   shown(drawn) {
-    return this.manifest.likelihood === "reading-order" ? drawn.images : drawn.means;
+    return this.inOrder ? drawn.images : drawn.means;
   }
 
   /** log p(a) up to a constant, of each key. */
@@ -129,6 +146,12 @@ export class Networks {
     const query = this.manifest.prior_query;
     return keys.map((key) => (query === null ? 0 : product(key, query)));
   }
+}
+
+function repeated(values, count) {
+  const all = new Float32Array(count * values.length);
+  for (let i = 0; i < count; i += 1) all.set(values, i * values.length);
+  return all;
 }
 
 function tiled({ type, data, dims }, count) {

@@ -19,6 +19,16 @@ export function product(one, other) {
   return sum;
 }
 
+/** The sum of vectors. */
+export const total = (vectors) => vectors.reduce((sum, vector) => sum.map((value, i) => value + vector[i]));
+
+/** Of black and white images, the one that differs least from all of them together. */
+export function mostCentral(images) {
+  const agreement = total(images).map((count) => 2 * count - images.length);
+  const scores = images.map((image) => product(image, agreement));
+  return images[scores.indexOf(Math.max(...scores))];
+}
+
 /** The first place at which the summed probabilities pass each of the uniform numbers. */
 export function pick(logProbabilities, uniforms) {
   let total = 0;
