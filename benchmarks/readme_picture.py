@@ -20,7 +20,7 @@ ROWS, COLUMNS = 4, 8
 TILE, GAP = 3, 6  # pixels of the picture for a pixel of a drawing; between tiles
 INK, PAPER, CARD = (24, 24, 27), (250, 250, 249), (255, 255, 255)
 FRAME = (194, 65, 12)  # around the drawing in memory
-HOLD, STEP = 1600, 90  # milliseconds
+ALONE, STEP, HOLD = 700, 90, 2600  # milliseconds
 
 
 def tile(ink: np.ndarray, scale: int) -> np.ndarray:
@@ -57,17 +57,18 @@ def frames(data: Path | None) -> Iterator[tuple[Image.Image, int]]:
         item = unseen.images[np.flatnonzero(labels == number)[0]]
         drawn = model.remember(item).imagine(ROWS * COLUMNS, seed=0).shown.numpy()
         for count in range(0, ROWS * COLUMNS + 1, ROWS):
-            yield page(item / 255, list(drawn[:count])), HOLD if count in (0, len(drawn)) else STEP
+            yield page(item / 255, list(drawn[:count])), {0: ALONE, len(drawn): HOLD}.get(count, STEP)
 
 
 def main(out: tyro.conf.Positional[Path], data: Path | None = None) -> None:
-    """Write the picture."""
-    pictures, times = zip(*frames(data), strict=True)
+    """Write the picture; it begins with all that the first character gave, for whoever shows a still one."""
+    found = list(frames(data))
+    pictures, times = zip(*found[COLUMNS:], *found[:COLUMNS], strict=True)
     palette = [picture.quantize(16) for picture in pictures]
     palette[0].save(
         out, save_all=True, append_images=palette[1:], duration=list(times), loop=0, optimize=True
     )
-    pictures[COLUMNS].save(out.with_suffix(".png"))
+    pictures[0].save(out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

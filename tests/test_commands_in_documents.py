@@ -11,6 +11,8 @@ import torch
 import tyro
 
 from tests.helpers.documents import DOCUMENTS, ROOT
+from tests.helpers.small_runs import fit, small
+from tests.test_readme import symbols_and_a_model
 from vma.cli import COMMANDS
 from vma.commands import evaluation, reproduce, training
 from vma.errors import InputError
@@ -80,15 +82,44 @@ def test_a_command_that_is_none_is_found() -> None:
         take(["train", "glyphs-fewshot", "--no-such-option", "1"])
 
 
+def code_of(name: str) -> str:
+    return "\n".join(re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(), re.M | re.S))
+
+
 PAGES = [path for path in sorted((ROOT / "docs").glob("how-to/*.md")) if "```python" in path.read_text()]
 
 
-@pytest.mark.parametrize("path", [*PAGES, ROOT / "docs/getting-started.md"], ids=lambda path: path.name)
-def test_the_code_of_a_page_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.test_readme import symbols_and_a_model
+NAMES = [*(f"docs/how-to/{path.name}" for path in PAGES), "docs/getting-started.md", "docs/export.md"]
 
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_code_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     symbols_and_a_model(tmp_path)
     torch.set_default_dtype(torch.float32)
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL))
-    exec(compile(code, str(path), "exec"), {})
+    exec(compile(code_of(name), name, "exec"), {})
+
+
+def test_the_code_of_the_page_on_evaluation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    fit(small(updates=2), tmp_path / "runs/my-run")
+    exec(compile(code_of("docs/evaluation.md"), "evaluation.md", "exec"), {})
+
+
+# What takes minutes there takes a few updates here.
+SHORTER = {
+    '"minutes": 5, "model.maps": 16': '"updates": 4, "model.maps": 8, "picture_minutes": 0',
+    "minutes=2": "updates=1",
+    '"updates": 1000': '"updates": 2, "model.maps": 8, "picture_minutes": 0',
+}
+
+
+def test_the_code_of_the_page_on_training_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    symbols_and_a_model(tmp_path)
+    torch.set_default_dtype(torch.float32)
+    code = code_of("docs/training.md")
+    for long, short in SHORTER.items():
+        assert code.count(long) == 1
+        code = code.replace(long, short)
+    exec(compile(code, "training.md", "exec"), {})

@@ -120,9 +120,9 @@ def dataset_of(
 ) -> Dataset:
     """A dataset of NumPy arrays or tensors.
 
-    >>> images = np.random.default_rng(0).random((6, 8, 8)) < 0.3
+    >>> images = np.random.default_rng(0).random((6, 8, 8))  # or whole numbers from 0 to 255
     >>> vma.data.dataset_of(images, ["ka", "ka", "ka", "ga", "ga", "ga"]).classes
-    ('ka', 'ga')
+    ('ga', 'ka')
 
     Args:
         images: [number, height, width], or [number, 3, height, width] in colour; uint8 from 0 (background) to

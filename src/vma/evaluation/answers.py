@@ -12,7 +12,7 @@ import msgspec
 import vma
 from vma.errors import InputError
 from vma.evaluation.json_values import plain
-from vma.evaluation.resumable import Evaluation, Results, Row, Show, forget_rows, work
+from vma.evaluation.resumable import Evaluation, Results, Row, Show, all_rows, forget_rows
 from vma.evaluation.trained_run import DataDescription, ModelDescription
 from vma.files import write_if_absent
 from vma.runs.folder import revision
@@ -131,7 +131,7 @@ def answer(
     """
     unfinished = folder / "unfinished"
     began = time.monotonic()
-    results = evaluation.summary(work(evaluation, here, unfinished, show, formerly))
+    results = evaluation.summary(all_rows(evaluation, here, unfinished, show, formerly))
     found = Answer(
         evaluation.name,
         evaluation.about,

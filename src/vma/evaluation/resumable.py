@@ -71,7 +71,7 @@ class Evaluation(Generic[Row, Results]):
         return self.summary(rows)
 
 
-def work(
+def all_rows(
     evaluation: Evaluation[Row, Results],
     here: Processes,
     unfinished: Path,

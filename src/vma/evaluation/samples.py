@@ -80,10 +80,10 @@ def samples(trained: TrainedRun, options: SamplesOptions) -> Evaluation[SamplesR
 @torch.no_grad()
 def from_memory(trained: TrainedRun, options: SamplesOptions, source: torch.Generator) -> SamplesResults:
     """Rows of the first classes, each with a memory of that class alone."""
-    nested = GrowingMemories(trained.dataset, max(1, options.real), options.shots, options.seed)
+    memories = GrowingMemories(trained.dataset, max(1, options.real), options.shots, options.seed)
     rows = []
     for row in range(min(options.rows, len(trained.dataset.classes))):
-        block = nested.block(1, row, options.shots)
+        block = memories.block(1, row, options.shots)
         assert block.memory is not None
         memory = block.memory.to(torch.zeros((), device=trained.device))
         drawn = trained.model.sample(memory, options.samples, generator=source)

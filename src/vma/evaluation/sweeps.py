@@ -145,10 +145,10 @@ def classes_sweep(trained: TrainedRun, options: ClassesOptions) -> Evaluation[Sw
         raise InputError(
             f"The data has {everything} classes, fewer than any of {list(options.classes)}: ask for fewer."
         )
-    nested = GrowingMemories(trained.dataset, options.targets, shots, options.seed)
-    parts = [SweepPart(c, shots, block) for c in numbers for block in range(nested.blocks(c))]
+    memories = GrowingMemories(trained.dataset, options.targets, shots, options.seed)
+    parts = [SweepPart(c, shots, block) for c in numbers for block in range(memories.blocks(c))]
     settings = {"classes": numbers, "shots": shots}
-    return sweep("classes", trained, options, nested, parts, settings)
+    return sweep("classes", trained, options, memories, parts, settings)
 
 
 def shots_sweep(trained: TrainedRun, options: ShotsOptions) -> Evaluation[SweepRow, SweepResults]:
@@ -164,16 +164,16 @@ def shots_sweep(trained: TrainedRun, options: ShotsOptions) -> Evaluation[SweepR
         raise InputError(f"A memory needs 1 or more items of each class, not {list(options.shots)}.")
     shots = list(dict.fromkeys(options.shots))
     classes = options.classes or len(trained.dataset.classes)
-    nested = GrowingMemories(trained.dataset, options.targets, max(shots), options.seed)
-    parts = [SweepPart(classes, s, block) for s in shots for block in range(nested.blocks(classes))]
-    return sweep("shots", trained, options, nested, parts, {"classes": classes, "shots": shots})
+    memories = GrowingMemories(trained.dataset, options.targets, max(shots), options.seed)
+    parts = [SweepPart(classes, s, block) for s in shots for block in range(memories.blocks(classes))]
+    return sweep("shots", trained, options, memories, parts, {"classes": classes, "shots": shots})
 
 
 def sweep(
     name: str,
     trained: TrainedRun,
     options: ClassesOptions | ShotsOptions,
-    nested: GrowingMemories,
+    memories: GrowingMemories,
     parts: Sequence[SweepPart],
     settings: dict[str, Any],
 ) -> Evaluation[SweepRow, SweepResults]:
@@ -182,7 +182,7 @@ def sweep(
     @torch.no_grad()
     def part(number: int) -> SweepRow:
         chosen = parts[number]
-        block = nested.block(chosen.classes, chosen.block, chosen.shots)
+        block = memories.block(chosen.classes, chosen.block, chosen.shots)
         assert block.memory is not None
         like = torch.zeros((), device=trained.device)
         x, memory = block.targets.to(like), block.memory.to(like)

@@ -42,7 +42,7 @@ class Recognition(Showable):
 
     @property
     def verdict(self) -> str:
-        """The class, or `new: closest to` and the class."""
+        """The class, or that it is new, and which class is closest."""
         return f"new: closest to {self.label}" if self.novel else self.label
 
     def exhibit(self) -> Exhibit:
