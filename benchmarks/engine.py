@@ -18,12 +18,13 @@ import pymilvus
 from tools.engine import Engine
 
 from vma.files import write_atomically
-from vma.index import Index, Place
+from vma.index import Index, Place, milvus_server
 from vma.index.exact import ExactIndex
 from vma.index.milvus import MilvusIndex
 from vma.large.indexing import PART
 
 MATCHING, MIDDLES, NOISE, SHARPNESS, CANDIDATES, QUERIES, SEED = 128, 1000, 0.7, 20.0, 256, 48, 0
+PATIENCE = 600.0  # seconds that a killed server is waited for
 
 
 def keys_of(count: int) -> np.ndarray:
@@ -65,6 +66,7 @@ def lost(ours: Index, exact: Index, queries: np.ndarray) -> float:
 
 def measure(items: int, out: Path) -> None:
     """All of it, into a JSON file."""
+    milvus_server.SECONDS = PATIENCE
     every = keys_of(items + QUERIES)
     keys, queries = every[:items], SHARPNESS * every[items:]
     with tempfile.TemporaryDirectory() as folder:

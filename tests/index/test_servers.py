@@ -1,5 +1,6 @@
 """A server that is away, is none, is too old or refuses us: one clear sentence each, without a Milvus."""
 
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from vma.index.milvus import MilvusIndex
 from vma.index.milvus_server import MilvusServer, address_of, grpc, pymilvus
 from vma.large import open_snapshot
 
+ROOT = Path(__file__).parents[2]
 milvus_pb2: Any = pytest.importorskip("pymilvus.grpc_gen.milvus_pb2")
 services: Any = pytest.importorskip("pymilvus.grpc_gen.milvus_pb2_grpc")
 
@@ -148,3 +150,15 @@ def test_a_memory_whose_new_index_is_away_keeps_its_old_one(tmp_path: Path) -> N
         run(["memory", "index", str(folder), "milvus", "--server", "http://me:secret@host:1"])
     assert "secret" not in (folder / "memory.json").read_text()
     assert np.array_equal(open_snapshot(folder).alive(), np.arange(30))
+
+
+def test_the_document_states_what_a_server_costs() -> None:
+    found = json.loads((ROOT / "results/engine.json").read_text())
+    text = " ".join((ROOT / "docs/large-memories.md").read_text().split())
+    assert (found["items"], found["items_after_kill"], found["candidates"]) == (50_000, 50_000, 256)
+    asked = f"took {found['session_ms']:.1f} ms, {found['strong_ms']:.0f} ms if it had to be `Strong`, and "
+    assert f"{asked}{found['exact_ms']:.1f} ms by the exact index" in text
+    assert f"{found['nats_lost']:.4f} nats were lost" in text
+    assert f"Adding took {found['add_s']:.0f} s, making the lists {found['lists_s']:.0f} s." in text
+    back = f"back after {found['start_after_kill_s']:.0f} s, and the first answer came "
+    assert f"{back}{found['first_answer_after_start_s']:.0f} s later" in text
