@@ -76,7 +76,7 @@ def recall(trained: TrainedRun, options: RecallOptions) -> Evaluation[RecallRow,
 
     >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
     >>> memory = vma.load(run.folder).create_memory("memory", index="exact")
-    >>> memory.add(list(trained.dataset.images[:20]))
+    >>> numbers = memory.add(list(trained.dataset.images[:20]))
     >>> options = vma.evaluation.RecallOptions(index=Path("memory"), targets=4, samples=4)
     >>> vma.evaluation.recall(trained, options).results()
     RecallResults(...)

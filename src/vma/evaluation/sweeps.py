@@ -133,9 +133,9 @@ def classes_sweep(trained: TrainedRun, options: ClassesOptions) -> Evaluation[Sw
     """−log p(x|M) as classes are added to the memory (Figure 5A).
 
     >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
-    >>> options = vma.evaluation.ClassesOptions(classes=(1, 2), samples=4)
+    >>> options = vma.evaluation.ClassesOptions(classes=(25, 50), samples=4)
     >>> [point.classes for point in vma.evaluation.classes_sweep(trained, options).results().points]
-    [1, 2]
+    [25, 50]
     """
     check_counts(options, classes=0, shots=0, targets=1, samples=1, seed=0)
     shots = options.shots or trained.episode.shots
@@ -155,7 +155,7 @@ def shots_sweep(trained: TrainedRun, options: ShotsOptions) -> Evaluation[SweepR
     """−log p(x|M) as examples of each class are added to the memory (Figure 4B).
 
     >>> trained = vma.evaluation.open_run(run)  # what vma.train returned
-    >>> options = vma.evaluation.ShotsOptions(shots=(1, 2), classes=2, samples=4)
+    >>> options = vma.evaluation.ShotsOptions(shots=(1, 2), classes=50, samples=4)
     >>> vma.evaluation.shots_sweep(trained, options).results()
     SweepResults(...)
     """

@@ -54,7 +54,8 @@ class LargeMemory:
     a search misses makes bounds less tight and never wrong.
 
     >>> memory = vma.load("omniglot-crisp").create_memory("M", index="exact")
-    >>> memory.add("my-symbols")
+    >>> memory.add("my-symbols")  # the numbers that the items have from now on
+    range(0, 4)
     >>> memory.recognise("new.png")[0].label in memory.classes
     True
     >>> memory.forget(0)
