@@ -97,6 +97,14 @@ def test_the_documents_state_what_the_study_found() -> None:
         found = answer_of(name)
         assert {row["draws"] for row in found["results"]} == {20}
         assert table(found["results"]) in note
+    for shots in (1, 5):
+        for extra in ("none", "affine", "omniglot-crisp"):
+            (row,) = [
+                r
+                for r in found["results"]
+                if (r["shots"], r["classifier"], r["extra"]) == (shots, "cnn", extra)
+            ]
+            assert f"{100 * row['right']['value']:.1f}" in use
     fonts = {(r["shots"], r["extra"]): r["right"] for r in found["results"] if r["classifier"] == "q(a|x)"}
     for shots in (1, 5):
         right = fonts[shots, "omniglot-crisp"]
