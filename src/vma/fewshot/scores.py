@@ -30,8 +30,8 @@ class Score:
     >>> score = vma.load("omniglot-crisp").remember("my-symbols").score("new.png")[0]
     >>> isinstance(score, vma.fewshot.Score), score.log_p < 0
     (True, True)
-    >>> score.novel, score.reason  # four items are too few to tell
-    (None, 'novelty needs ...')
+    >>> score.novel == (score.p_value < 0.05)
+    True
 
     Attributes:
         log_p: The K-sample bound of log p(x|M), in nats.
