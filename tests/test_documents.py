@@ -346,9 +346,13 @@ def test_the_documents_state_what_large_memories_gave() -> None:
         lost = f"{plus_minus(row['plain_nats_lost'], 2)} | {plus_minus(row['sharp_nats_lost'], 2)}"
         assert f"| {row['sharpness']:.2f} | {lost} |" in page
         alone = f"| {row['searched_ms']:.2f} ms | {row['exact_ms']:.3g} ms | {row['faster']:.0f} |"
-        together = f" {row['searched_of_64_ms']:.2f} ms | {row['faster_of_64']:.1f} | {row['cold_ms']:.2f} ms |"
+        together = (
+            f" {row['searched_of_64_ms']:.2f} ms | {row['faster_of_64']:.1f} | {row['cold_ms']:.2f} ms |"
+        )
         assert alone + together in page
-        built = f"{row['open_seconds']:.2f} s | {row['open_megabytes']:.0f} MB | {row['index_seconds']:.0f} s |"
+        built = (
+            f"{row['open_seconds']:.2f} s | {row['open_megabytes']:.0f} MB | {row['index_seconds']:.0f} s |"
+        )
         assert built in page
     assert f"|M|^{found['growth_exponent_of_a_query']:.2f}" in page
 

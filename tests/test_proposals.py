@@ -143,7 +143,7 @@ def test_a_share_of_reads_and_a_sampling_are_checked() -> None:
         InputError, match=r"epsilon is a share of the reads, so it must lie in \[0, 1\], not 2.0"
     ):
         Proposal(torch.zeros(1, 1, dtype=torch.int64), torch.zeros(1, 1), SearchTable(9, 1.0, 0.1).prior, 2.0)
-    with pytest.raises(InputError, match="sharpness multiplies S, so it must be a number above 0, not 0.0"):
+    with pytest.raises(InputError, match=r"sharpness multiplies S, so it must be a number above 0, not 0\.0"):
         SearchTable(9, 1.0, 0.1, sharpness=0.0)
     with pytest.raises(InputError, match="is read independent, stratified, adaptive, not all"):
         draw_places(SearchTable(9, 1.0, 0.1).proposal, 4, "all", None, lambda reads: None)

@@ -99,7 +99,9 @@ class Proposal:
     def log_share(self) -> Float[Tensor, "batch candidates"]:
         """log softmax_C β S."""
         nothing = ~self.found.any(1, keepdim=True)
-        shares = (self.sharpness * self.scores).masked_fill(~(self.found | nothing), -torch.inf).log_softmax(-1)
+        shares = (
+            (self.sharpness * self.scores).masked_fill(~(self.found | nothing), -torch.inf).log_softmax(-1)
+        )
         return shares.masked_fill(nothing, -torch.inf)
 
     @cached_property

@@ -147,7 +147,9 @@ def test_a_sharpness_is_fitted_to_a_memory_and_kept(
     assert isinstance(again, LargeMemory)
     assert again.searched.sharpness == found
     assert again.sharpen(items=8) == found  # what was fitted before does not matter
-    with pytest.raises(InputError, match="fitted to 8 or more items; this memory has 24, and 4 were asked for"):
+    with pytest.raises(
+        InputError, match="fitted to 8 or more items; this memory has 24, and 4 were asked for"
+    ):
         large.sharpen(items=4)
     rekey(trained(tmp_path / "other", seed=5), large.folder, lambda done, total: None)
     assert open_snapshot(large.folder).manifest.sharpness == 1
