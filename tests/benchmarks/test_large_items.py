@@ -1,4 +1,4 @@
-"""Items of large memories: drawn by a loop as by the package, and keys that are moved where none are drawn."""
+"""What large memories are made of: drawn by a loop as by the package, or with keys that are moved."""
 
 from pathlib import Path
 
