@@ -10,6 +10,7 @@ import pytest
 from tools.engine import Engine
 
 from tests.helpers.trained_models import drawings, trained
+from vma.cli import run
 from vma.errors import InputError
 from vma.fewshot import LargeMemory, TrainedModel
 from vma.large import open_snapshot
@@ -129,3 +130,18 @@ def test_of_two_writers_one_is_refused_and_nothing_is_lost(
             again = [tmp_path / "m", tmp_path / f"{number}.npy", "--model", tmp_path / "run"]
             said(vma("memory", "add", *again))
     check_answers(model, tmp_path / "m", 180)
+
+
+def test_another_model_has_another_collection(
+    engine: Engine, model: TrainedModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory = model.create_memory(tmp_path / "m", index="milvus", server=engine.uri)
+    memory.add(list(255 * drawings(20)), "a")
+    memory.save_index()
+    before = memory.snapshot.place().name
+    other = trained(tmp_path / "other", seed=2)
+    run(["memory", "rekey", str(tmp_path / "m"), "--model", str(tmp_path / "other")])
+    assert f"It no longer uses the collection {before} of {engine.uri}" in capsys.readouterr().out
+    check_answers(other, tmp_path / "m", 20)
+    run(["memory", "index", str(tmp_path / "m"), "exact"])
+    assert "is searched by exact; 20 items.\nIt no longer uses the collection vma_" in capsys.readouterr().out

@@ -22,7 +22,7 @@ from vma.fewshot.sharpening import ITEMS
 from vma.fewshot.trained import TrainedModel, load
 from vma.large import indexing
 from vma.large.indexing import AUTO, chosen, read_saved
-from vma.large.snapshot import is_large, open_snapshot
+from vma.large.snapshot import Snapshot, is_large, open_snapshot
 from vma.large.verifying import QUERIES, check, check_files
 from vma.large.writer import Writer
 from vma.pretrained import DEFAULT
@@ -149,6 +149,11 @@ def index(memory: Positional[Folder], name: Positional[str] = AUTO, *, server: s
         snapshot = writer.commit(index=name, server=server, collection=about.collection)
         indexing.save_index(snapshot, made)
     print(f"{memory} is searched by {chosen(snapshot)}; {made.count()} items.")
+    say_unused(before)
+
+
+def say_unused(before: Snapshot) -> None:
+    """Which collection of a server a memory needs no more."""
     if before.manifest.collection:
         place = before.place()
         print(f"It no longer uses the collection {place.name} of {place.server or 'its server'}: if no copy of the "
@@ -226,11 +231,13 @@ def rekey_command(memory: Positional[Folder], *, model: Path = Path(DEFAULT)) ->
         memory: The memory's folder.
         model: The model to use from now on.
     """
-    trained = load(model)
+    trained, before = load(model), open_snapshot(memory)
     with bar("keys") as progress:
         rekey(trained, memory, progress)
     keep_index(opened(trained, memory, OPTIONS))
     print(f"{memory} now has the keys of {trained.name}.")
+    if before.manifest.model != trained.fingerprint:
+        say_unused(before)
 
 
 def opened(model: TrainedModel, path: Path, options: FolderOptions) -> LargeMemory:
