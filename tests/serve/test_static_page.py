@@ -209,6 +209,9 @@ def test_it_draws_what_the_model_draws(name: str, visit: Callable[[str], Page]) 
     found = ask(page, "vary", {"card": cards[4]["id"], "points": points})["images"]
     for pixels, each in zip(found, memory.vary(4, points), strict=True):
         assert np.abs(levels(pixels) / 255 - each.flatten().numpy()).max() <= 1 / 255
+    if model.config.likelihood == "reading-order":
+        cold = ask(page, "imagine", {"count": 2, "temperature": 0, "card": cards[4]["id"]})["images"]
+        assert [image["pixels"] for image in cold] == [found[1]] * 2
     other = ask(page, "vary", {"pixels": cards[4]["pixels"], "points": points, "seed": 2})["images"]
     assert other[1] == found[1]
     assert other != found
