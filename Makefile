@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 VMA_DATA ?= $(wildcard ../shared/data)
 export VMA_DATA
 
-.PHONY: install lint types browser docs test fuzz kills load lock licences quickstart release clean
+.PHONY: install lint types browser docs test test-engine fuzz kills load lock licences quickstart release clean
 
 install: $(VENV)/installed
 
@@ -37,6 +37,13 @@ docs: install
 
 test: lint types browser
 	$(BIN)/python -m pytest --numprocesses 2 --jaxtyping-packages=vma,benchmarks.speed,beartype.beartype
+
+# Memories on a real Milvus server, which is fetched into .engine, killed and started again. Skipped where it cannot be
+# had, but for CI. It and the tests have a network of their own, so that nobody else can reach it.
+test-engine: install
+	$(BIN)/python -m tools.engine install || [ -z "$$CI" ]
+	VMA_ENGINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m tools.alone $(BIN)/python -m pytest tests/engine --durations 5 \
+	--jaxtyping-packages=vma,benchmarks.speed,beartype.beartype
 
 # Attacks for hours: damaged and hostile files (a budget of them is part of the tests), and kills at random moments.
 # They go on after the inputs that results/fuzz-*.json tells of.

@@ -160,22 +160,33 @@ def several(each: int) -> tuple[Tensor, list[int]]:
     return found.pixels(np.array(chosen)), classes
 
 
-def main(folder: Path, items: int, out: Path, each: int = 2) -> None:
-    """Every target."""
+def main(folder: Path, items: int, out: Path, each: int = 1) -> None:
+    """Every target that is not done yet, each with randomness of its own."""
     torch.set_num_threads(1)
     model, (x, groups) = load(MODEL), several(each)
     memory = LargeMemory(model.model, model.fingerprint, folder / f"memory-{items}").searched
-    source, rows = torch.Generator().manual_seed(SEED), []
-    for i in range(len(x)):
+    rows = [row for size in about(out) if size["items"] == items for row in size["each"]]
+    for i in range(len(rows), len(x)):
         _, q = exact(model, memory, x[i : i + 1], items)
-        rows.append(losses(model, memory, x[i : i + 1], q, source))
-        write(out, items, each, memory, rows, groups[: i + 1])
+        rows.append(losses(model, memory, x[i : i + 1], q, torch.Generator().manual_seed(SEED + i)))
+        found = summary(rows, groups[: i + 1])
+        settings = {
+            "command": f"python -m benchmarks.large_bounds FOLDER {items} {out} {each}", "model": MODEL,
+            "items": items, "reads": READS, "candidates": CANDIDATES, "sharpness": memory.sharpness,
+            "epsilon": EPSILON, "repeats": REPEATS, "seed": SEED,
+        }  # fmt: skip
+        others = [size for size in about(out) if size["items"] != items]
+        content = sorted([*others, settings | found], key=lambda size: size["items"])
+        write_atomically(out, (json.dumps(content, indent=1) + "\n").encode())
 
 
-def write(
-    out: Path, items: int, each: int, memory: SearchedItems, rows: list[dict[str, float]], groups: list[int]
-) -> None:
-    """What is known so far; targets of a class are one group."""
+def about(out: Path) -> list[dict[str, Any]]:
+    """What is known already."""
+    return json.loads(out.read_text()) if out.exists() else []
+
+
+def summary(rows: list[dict[str, float]], groups: list[int]) -> dict[str, Any]:
+    """Means over all targets, of which those of a class are one group."""
 
     def mean(values: list[float]) -> dict[str, float]:
         found = mean_of(values, groups)
@@ -186,27 +197,12 @@ def write(
         for first, second in (("plain", "plain"), ("sharp", "sharp"), ("plain", "sharp"))
         for count in CANDIDATES
     ]
-    found: dict[str, Any] = {
-        "command": f"python -m benchmarks.large_bounds FOLDER {items} {out} {each}",
-        "model": MODEL,
-        "items": items,
-        "classes": len(set(groups)),
-        "targets": len(rows),
-        "reads": READS,
-        "candidates": CANDIDATES,
-        "sharpness": memory.sharpness,
-        "epsilon": EPSILON,
-        "repeats": REPEATS,
-        "seed": SEED,
+    return {
+        "classes": len(set(groups)), "targets": len(rows),
         "bound": {name: mean([row[name] for row in rows]) for name in rows[0]},
-        "minus": {
-            f"{first} - {second}": mean([row[first] - row[second] for row in rows]) for first, second in pairs
-        },
-    }
-    before = json.loads(out.read_text()) if out.exists() else []
-    kept = [each for each in before if each["items"] != items]
-    content = sorted([*kept, found], key=lambda each: each["items"])
-    write_atomically(out, (json.dumps(content, indent=1) + "\n").encode())
+        "minus": {f"{one} - {two}": mean([row[one] - row[two] for row in rows]) for one, two in pairs},
+        "each": [{name: round(value, 3) for name, value in row.items()} for row in rows],
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from vma.evaluation.statistics import mean_of
 from vma.fewshot import LargeMemory, TrainedModel, load
 from vma.fewshot.large_memory import scores_of
 from vma.files import write_atomically
+from vma.index.exact import ExactIndex
 from vma.large import SearchedItems, Writer, open_snapshot
 from vma.large.indexing import discard, open_index, save_index
 from vma.large.searched import CANDIDATES
@@ -105,7 +106,10 @@ def index(folder: Path, items: int) -> None:
 def grow(folder: Path, most: int, out: Path) -> None:
     """What a memory of more and more items is worth, with a over all of them."""
     model, (x, _, labels) = load(MODEL), omniglot()
-    memory = LargeMemory(model.model, model.fingerprint, folder / f"memory-{most}").searched
+    snapshot = open_snapshot(folder / f"memory-{most}")
+    memory = SearchedItems(
+        snapshot, ExactIndex(snapshot.place()), snapshot.prior
+    )  # all items are gone through
     own = torch.from_numpy(np.arange(len(x))[:, None] == labels)
     known = {row["items"] for row in about(out).get("growth", [])}
     for items in (len(labels), *(each for each in SIZES if each <= most)):

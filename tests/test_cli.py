@@ -16,8 +16,9 @@ def vma(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_help_lists_every_command() -> None:
-    result = vma("--help")
+@pytest.mark.parametrize("word", ["--help", "help"])
+def test_help_lists_every_command(word: str) -> None:
+    result = vma(word)
     assert result.returncode == 0
     for name in COMMANDS:
         assert f"\n  {name} " in result.stdout

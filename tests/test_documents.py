@@ -344,12 +344,26 @@ def test_the_documents_state_what_large_memories_gave() -> None:
         assert f"| {plus_minus(row['nll'])} | {own} | {first} | {row['entropy']['value']:.1f} |" in notes
     page = (ROOT / "docs/large-memories.md").read_text()
     for row in found["rows"]:
-        loss = (
-            f"{plus_minus(row['nats_lost'], 2)} | {plus_minus(row['stratified_exact_minus_searched'], 2)} |"
+        lost = f"{plus_minus(row['plain_nats_lost'], 2)} | {plus_minus(row['sharp_nats_lost'], 2)}"
+        assert f"| {row['sharpness']:.2f} | {lost} |" in page
+        alone = f"| {row['searched_ms']:.2f} ms | {row['exact_ms']:.3g} ms | {row['faster']:.0f} |"
+        together = (
+            f" {row['searched_of_64_ms']:.2f} ms | {row['faster_of_64']:.1f} | {row['cold_ms']:.2f} ms |"
         )
-        assert loss in page
-        assert f"| {row['searched_ms']:.2f} ms | {row['exact_ms']:.3g} ms |" in page
+        assert alone + together in page
+        built = (
+            f"{row['open_seconds']:.2f} s | {row['open_megabytes']:.0f} MB | {row['index_seconds']:.0f} s |"
+        )
+        assert built in page
     assert f"|M|^{found['growth_exponent_of_a_query']:.2f}" in page
+
+
+def test_the_documents_state_what_bounds_of_large_memories_lose() -> None:
+    page = (ROOT / "docs/large-memories.md").read_text()
+    for size in json.loads((ROOT / "results/large-bounds.json").read_text()):
+        for difference, value in size["minus"].items():
+            exact, searched = difference.split(" - ")
+            assert f"| {exact.split()[1]} | {' | '.join(searched.split())} | {plus_minus(value, 2)} |" in page
 
 
 def test_the_page_of_results_is_that_of_the_collections() -> None:

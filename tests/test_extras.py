@@ -29,6 +29,7 @@ def vma_without(missing: list[str], arguments: list[str], folder: Path) -> subpr
         (["matplotlib"], ["reproduce", "--list"], "plots"),
         (["jinja2"], ["report"], "plots"),
         (["faiss"], ["memory", "index", "m", "faiss"], "faiss"),
+        (["pymilvus"], ["memory", "index", "m", "milvus", "--server", "http://localhost:1"], "milvus"),
     ],
 )
 def test_a_command_names_the_extra_that_it_needs(

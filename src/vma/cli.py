@@ -136,7 +136,7 @@ def main(commands: dict[str, Command] = COMMANDS, program: str = "vma") -> None:
     arguments = sys.argv[1:]
     if isinstance(sys.stdout, io.TextIOWrapper):  # names in any encoding can be shown by any terminal
         sys.stdout.reconfigure(errors="backslashreplace")
-    if not arguments or arguments[0] in ("-h", "--help"):
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(usage(commands, program))
     elif arguments[0] == "--version":
         print(f"vma {__version__}")

@@ -1,6 +1,7 @@
 """One column of a table whose rows lie in several arrays, in memory or on disk, read by address."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,15 @@ class Column:
     def __getitem__(self, addresses: Int[np.ndarray, "*rows"]) -> Any:
         """The rows at these addresses."""
         flat = np.asarray(addresses).reshape(-1)
-        rows = np.empty((len(flat), *self.empty.shape[1:]), self.empty.dtype)
-        homes = np.searchsorted(self.ends, flat, side="right") - 1
-        order = np.argsort(homes, kind="stable")
-        firsts = np.searchsorted(homes[order], np.arange(len(self.parts) + 1))
-        for home in np.flatnonzero(np.diff(firsts)):
-            here = order[firsts[home] : firsts[home + 1]]
-            rows[here] = self.parts[home][flat[here] - self.ends[home]]
+        order = np.argsort(flat, kind="stable")
+        ordered = flat[order]
+        found = np.empty((len(flat), *self.empty.shape[1:]), self.empty.dtype)
+        firsts = np.searchsorted(ordered, self.ends).tolist()
+        for home, (first, last) in enumerate(pairwise(firsts)):
+            if first < last:
+                found[first:last] = self.parts[home][ordered[first:last] - self.ends[home]]
+        rows = np.empty_like(found)
+        rows[order] = found
         return rows.reshape(*np.shape(addresses), *self.empty.shape[1:])
 
     def slice(self, start: int, stop: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -79,9 +80,12 @@ def test_the_study_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.
         study(Options(tmp_path / "study.json", extra=3))
 
 
+def answer_of(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / f"results/{name}.json").read_text())
+
+
 def test_a_figure_has_a_row_for_each_answer() -> None:
-    found = json.loads((ROOT / "results/imagining-study.json").read_text())
-    panels = figure_of([found, found]).axes
+    panels = figure_of([answer_of(name) for name in ("imagining-study", "imagining-study-fonts")]).axes
     assert len(panels) == 4
     assert all(len(panel.containers) > 0 for panel in panels)
 
@@ -89,9 +93,23 @@ def test_a_figure_has_a_row_for_each_answer() -> None:
 def test_the_documents_state_what_the_study_found() -> None:
     note = (ROOT / "docs/lab-notes/does-imagining-help.md").read_text()
     use = " ".join((ROOT / "docs/use.md").read_text().split())
-    found = json.loads((ROOT / "results/imagining-study.json").read_text())
-    assert {row["draws"] for row in found["results"]} == {20}
-    assert table(found["results"]) in note
+    for name in ("imagining-study", "imagining-study-fonts"):
+        found = answer_of(name)
+        assert {row["draws"] for row in found["results"]} == {20}
+        assert table(found["results"]) in note
+    for shots in (1, 5):
+        for extra in ("none", "affine", "omniglot-crisp"):
+            (row,) = [
+                r
+                for r in found["results"]
+                if (r["shots"], r["classifier"], r["extra"]) == (shots, "cnn", extra)
+            ]
+            assert f"{100 * row['right']['value']:.1f}" in use
+    fonts = {(r["shots"], r["extra"]): r["right"] for r in found["results"] if r["classifier"] == "q(a|x)"}
+    for shots in (1, 5):
+        right = fonts[shots, "omniglot-crisp"]
+        assert f"{100 * right['value']:.1f} ± {100 * right['error']:.1f}" in note
+    found = answer_of("imagining-study")
     right = {
         (r["shots"], r["classifier"], r["extra"]): f"{100 * r['right']['value']:.1f}"
         for r in found["results"]

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import re
 import sys
 from html.parser import HTMLParser
@@ -162,3 +163,19 @@ def test_show_in_a_viewer_or_say_that_there_is_none(
     monkeypatch.setattr(ImageShow, "show", lambda picture: False)
     with pytest.raises(InputError, match="no viewer of pictures on this machine: write a file instead"):
         memory.show()
+
+
+def test_recognitions_are_saved_as_a_picture_or_as_numbers(memory: ImageMemory, tmp_path: Path) -> None:
+    found = memory.recognise(drawings(3, SIZE, seed=9))
+    for name in ("r.png", "r.csv", "r.json"):
+        found.save(tmp_path / name)
+    with Image.open(tmp_path / "r.png") as picture:
+        assert picture.size == found.picture().size
+    rows = json.loads((tmp_path / "r.json").read_text())
+    assert [(row["image"], row["label"]) for row in rows] == [(each.source, each.label) for each in found]
+    for row, each in zip(rows, found, strict=True):
+        assert row["probabilities"] == pytest.approx(each.probabilities)
+        assert list(row["probabilities"]) == sorted(each.probabilities)
+    assert (tmp_path / "r.csv").read_text().startswith("image,label,novel,p(")
+    with pytest.raises(InputError, match=r"must end in \.png, \.csv or \.json"):
+        found.save(tmp_path / "r.txt")

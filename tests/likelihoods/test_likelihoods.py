@@ -29,7 +29,7 @@ from vma.baselines import VAE, GenerativeMatchingNetwork, SoftAttention
 from vma.bounds import log_mean_exp, multi_sample_bound
 from vma.build import build_vma
 from vma.likelihoods import Bernoulli, Categorical, Likelihood, ReadingOrder, build_likelihood
-from vma.likelihoods.reading_order import uniforms_of
+from vma.likelihoods.reading_order import COOL, uniforms_of
 from vma.likelihoods.wavefront import Wavefront
 from vma.memory import PrecedingImages
 from vma.reads import Reads
@@ -189,7 +189,7 @@ def test_the_typical_drawing_differs_least_from_others_at_the_same_numbers() -> 
     likelihood = a_likelihood("reading-order")
     features = torch.randn(5, 3, 5, 6)
     uniforms = uniforms_of((5, 6))
-    tries = [likelihood.draw(features, u.expand(5, 5, 6)) for u in uniforms]
+    tries = [likelihood.draw(features, u.expand(5, 5, 6), COOL) for u in uniforms]
     images = torch.stack([each.images for each in tries])
     found = likelihood.typical(features)
     torch.testing.assert_close(found.means, torch.stack([each.means for each in tries]).mean(0))
@@ -207,7 +207,7 @@ def test_a_stroke_that_may_begin_anywhere_begins_somewhere() -> None:
     features = torch.randn(3, 3, 12, 12)
     assert not likelihood.draw(features, torch.full((3, 12, 12), 0.5)).images.any()
     share = likelihood.typical(features).images.mean((1, 2))
-    assert bool(((share > 0.1) & (share < 0.3)).all())
+    assert bool(((share > 0.05) & (share < 0.3)).all())
 
 
 @pytest.mark.parametrize("kind", ["bernoulli", "reading-order", "grey"])

@@ -15,6 +15,8 @@ PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch":
 TASKS = ("draw", "memory", "imagine", "vary")
 CONTROLS = "button:visible:enabled:not(.link), input[type=text]:visible, #pad:visible, #plane:visible"
 TARGETS = "button:visible, input:visible, #pad:visible, #plane:visible"
+SMALL = """targets => targets.map((each) => [each.id, each.textContent, each.getBoundingClientRect()])
+    .filter(([id, text, { width, height }]) => Math.min(width, height) < 44)"""
 CONTRAST = """control => {
     const light = (colour) => {
         const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map((level) => {
@@ -66,7 +68,7 @@ def test_axe_and_borders(visit: Callable[..., Page], scheme: str) -> None:
     fill(page)
     page.locator(".cell").first.click()
     check(page)
-    contrasts = [each.evaluate(CONTRAST) for each in page.locator(CONTROLS).all()]
+    contrasts = page.locator(CONTROLS).evaluate_all(f"controls => controls.map({CONTRAST})")
     drawn = [each for each in contrasts if each is not None]
     assert len(drawn) > 30
     assert min(drawn) >= 3
@@ -81,11 +83,7 @@ def test_a_phone(visit: Callable[..., Page]) -> None:
         page.click(f"#tabs [data-task={task}]")
         expect(page.locator(f"main > .{task}")).to_be_visible()
         check(page)
-        small = [
-            (each.get_attribute("id"), each.text_content(), box["width"], box["height"])
-            for each in page.locator(TARGETS).all()
-            if (box := each.bounding_box()) is not None and min(box["width"], box["height"]) < 44
-        ]
+        small = page.locator(TARGETS).evaluate_all(SMALL)
         assert small == []
 
 

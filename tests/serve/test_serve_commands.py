@@ -18,6 +18,7 @@ from vma.build import build_vma
 from vma.commands.serve import default_memory, listen, newest_model
 from vma.fewshot import TrainedModel
 from vma.pretrained import DEFAULT
+from vma.serve.store import Store
 from vma.storage import save_model
 
 
@@ -43,6 +44,14 @@ def test_the_newest_run_that_can_remember(tmp_path: Path, model_path: Path) -> N
         tmp_path / "vae" / "model.safetensors",
     )
     assert newest_model(tmp_path).name == "new"
+
+
+def test_a_memory_on_disk_is_refused_in_a_sentence(model: TrainedModel, tmp_path: Path) -> None:
+    model.create_memory(tmp_path / "m")
+    with pytest.raises(
+        InputError, match="is a memory on disk, which the page cannot show: ask it by 'vma recog"
+    ):
+        Store(model, tmp_path / "m")
 
 
 def test_the_memory_is_kept_for_each_size_of_images(model: TrainedModel) -> None:

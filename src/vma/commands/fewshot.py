@@ -16,7 +16,7 @@ from vma.fewshot.image_memory import ImageMemory
 from vma.fewshot.images import OPTIONS, ink_for
 from vma.fewshot.items import Item
 from vma.fewshot.large_memory import LargeMemory
-from vma.fewshot.tables import recognition_rows, score_rows, write_rows
+from vma.fewshot.tables import score_rows, write_rows
 from vma.fewshot.trained import load
 from vma.files import at_home, check_new_folder, write_atomically
 from vma.large.snapshot import is_large
@@ -119,7 +119,8 @@ def recognise(
     known = open_memory(model, memory, whole(folder))
     targets = ink_for(known.model, files, whole(folder))
     found = known.recognise(targets, by=by, samples=samples, seed=seed, novelty=novelty)
-    write_rows(out, recognition_rows(found, known))
+    if out is not None:
+        found.save(out)
     table = Table("image", "class", "probability", "deciding items", box=None)
     for each in found:
         deciding = ", ".join(

@@ -8,6 +8,7 @@ from rich.table import Table
 from vma.commands.data import described
 from vma.runs.listing import GROUPS, RECOMMENDED, groups, roughly
 
+SIZES = {"–": "", "unknown": ", size unknown"}
 FOOT = f"""
 Times are of one thread of a server's processor, and only about right. -fast is the same experiment for a small
 budget; -in-order also gives crisp strokes. To begin with: vma train {RECOMMENDED}"""
@@ -24,7 +25,7 @@ def presets_command(data: Path | None = None) -> None:
     for dataset, listed in groups().items():
         state, size, _ = described(dataset, data)
         console.print(f"\n[bold]{GROUPS[dataset]}[/bold]", soft_wrap=True)
-        console.print(f"[dim]dataset {dataset}: {state}{'' if size == '–' else f', {size}'}[/dim]")
+        console.print(f"[dim]dataset {dataset}: {state}{SIZES.get(size, f', {size}')}[/dim]")
         table = Table(box=None, padding=(0, 1), show_header=False)
         table.add_column(no_wrap=True, min_width=names)
         table.add_column(no_wrap=True, justify="right", min_width=7)

@@ -192,9 +192,7 @@ class LargeMemory:
         gone = self.snapshot.check(items)
         with Writer(self.folder) as writer:
             writer.forget(gone)
-        if "index" in self.__dict__:
-            self.index.delete(gone)
-        self.go_on(writer.snapshot, range(0))
+        self.go_on(writer.snapshot, gone=gone)
 
     def relabel(self, items: Numbers, label: str | int | None) -> None:
         """Give the items of these numbers another label."""
@@ -202,16 +200,18 @@ class LargeMemory:
             writer.relabel(items, as_label(label))
         self.turn_to(writer.snapshot)
 
-    def go_on(self, snapshot: Snapshot, added: range) -> None:
-        """The memory after a change, with the index that there was."""
-        index = self.__dict__.get("index")
-        last = self.snapshot.rows
+    def go_on(self, snapshot: Snapshot, added: range = range(0), gone: np.ndarray | None = None) -> None:
+        """The memory after a change, with the index that there was; one that fails now is opened anew later."""
+        index, last = self.__dict__.get("index"), self.snapshot.rows
         self.turn_to(snapshot)
-        if index is not None and last == (added.start if len(added) else snapshot.rows):
+        if index is None or last != (added.start if len(added) else snapshot.rows):
+            return
+        if gone is not None:
+            index.delete(gone)
+        if len(added):
             addresses = np.array(added, np.int64)
-            if len(added):
-                index.add(addresses, snapshot.keys[addresses], snapshot.labels[addresses].astype(np.int64))
-            self.__dict__["index"] = index
+            index.add(addresses, snapshot.keys[addresses], snapshot.labels[addresses].astype(np.int64))
+        self.__dict__["index"] = index
 
     def save_index(self) -> None:
         """Keep the index on disk, so that the next one who opens this memory need not make it."""

@@ -1,12 +1,18 @@
 """What images were recognised as, and how the answer is shown."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor
 
-from vma.fewshot.exhibits import Card, Exhibit, Row, Showable
+from vma.errors import InputError
+from vma.fewshot.exhibits import Card, Exhibit, Row, Showable, png_bytes
 from vma.fewshot.items import Item, counted
+from vma.fewshot.tables import write_rows
+from vma.files import at_home, write_atomically
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,6 +61,18 @@ class Recognition(Showable):
         cards = [item.card(f"{item.name} {percent(share)}") for item, (_, share) in shares]
         return Row(title, (Card(self.image, "image", self.source), *cards))
 
+    def numbers(self, classes: Iterable[str]) -> dict[str, Any]:
+        """Its class, whether it is new, the probability of every class in this order, and the deciding items."""
+        items = [
+            {"item": item.number, "label": item.label, "share": share, "source": item.source}
+            for item, (_, share) in zip(self.deciding, self.items, strict=True)
+        ]
+        probabilities = {label: self.probabilities[label] for label in classes if label in self.probabilities}
+        return {
+            "image": self.source, "label": self.label, "novel": self.novel, "probabilities": probabilities,
+            "items": items,
+        }  # fmt: skip
+
     def sure(self) -> str:
         """The verdict with the probability of its class."""
         return f"{self.verdict}, {percent(self.probabilities[self.label])}"
@@ -77,6 +95,21 @@ class Recognitions(list[Recognition], Showable):
         new = sum(bool(each.novel) for each in self)
         headline = f"{counted(len(self), 'image')} recognised" + (f", {new} of them new" if new else "")
         return Exhibit(headline, tuple(each.row(each.sure()) for each in self))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The numbers of every image, with all classes that one of them knows in order."""
+        classes = sorted({label for each in self for label in each.probabilities})
+        return [each.numbers(classes) for each in self]
+
+    def save(self, path: str | Path) -> None:
+        """Write a picture (.png), or all numbers (.csv or .json)."""
+        target = at_home(Path(path))
+        if target.suffix.lower() == ".png":
+            write_atomically(target, png_bytes(self.picture()))
+        elif target.suffix.lower() in (".csv", ".json"):
+            write_rows(target, self.rows())
+        else:
+            raise InputError(f"{target} must end in .png, .csv or .json.")
 
 
 def percent(share: float) -> str:

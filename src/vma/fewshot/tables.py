@@ -9,34 +9,11 @@ from typing import Any
 
 import msgspec
 
-from vma.fewshot.image_memory import ImageMemory
-from vma.fewshot.large_memory import LargeMemory
-from vma.fewshot.recognised import Recognition
 from vma.fewshot.scores import Score
 from vma.files import write_atomically
 from vma.names import cell
 
 Row = Mapping[str, Any]
-
-
-def recognition_rows(found: Sequence[Recognition], memory: ImageMemory | LargeMemory) -> list[Row]:
-    """A row for each image: its class, whether it is new, the probability of every class, and the deciding items.
-
-    For a memory on disk, the classes are those of the items that the search found.
-    """
-    rows: list[Row] = []
-    for each in found:
-        order = dict.fromkeys(memory.names) if isinstance(memory, ImageMemory) else each.probabilities
-        items = [
-            {"item": item.number, "label": item.label, "share": share, "source": item.source}
-            for item, (_, share) in zip(each.deciding, each.items, strict=True)
-        ]
-        probabilities = {label: each.probabilities[label] for label in order}
-        rows.append(
-            {"image": each.source, "label": each.label, "novel": each.novel, "probabilities": probabilities,
-             "items": items}
-        )  # fmt: skip
-    return rows
 
 
 def score_rows(names: Sequence[str], scores: Sequence[Score]) -> list[Row]:

@@ -19,7 +19,7 @@ MANY = (
     5_000_000  # items above which keys are kept in 4 bits for each pair of numbers, and read again from disk
 )
 PROBES = 32  # lists that a query goes through
-WIDER = 4  # candidates of 4-bit keys that are read again from disk for each one that is asked for
+WIDER = 4  # candidates whose keys are read again from disk for each one that is asked for
 TRAINING = 40  # keys for each list, from which the lists are learned
 ROUNDS = 8  # of k-means: more change next to nothing
 
@@ -91,7 +91,7 @@ class FaissIndex:
             return found
         selected = faiss.IDSelectorBitmap(np.packbits(self.place.labels() == label, bitorder="little"))
         options = faiss.SearchParametersIVF(sel=selected, nprobe=4 * PROBES)
-        _, addresses = self.index.search(queries, top, params=options)
+        _, addresses = self.index.search(queries, top * WIDER, params=options)
         return rescored(queries, self.left(addresses), top, self.place)
 
     def count(self) -> int:

@@ -20,6 +20,7 @@ SECONDS = 30.0  # that a server is waited for: time enough for one that is start
 PAUSE = 0.5  # between two tries
 LONGEST = 300  # characters of what a server says that are passed on
 NOT_THERE, NO_DATABASE = 2, 800
+NO_DATABASE_SAID = r"database:\S+ not found"  # by 2.3, which has no code for it
 FINAL = {100, 700, 800, 1100, 1400, 1401}  # codes of what does not mend itself: names, arguments, rights
 
 
@@ -97,7 +98,7 @@ class MilvusServer:
         where, said = f"The Milvus server at {self.address}", text_of(error)
         if re.search("auth|privilege|permission", said, re.IGNORECASE):
             what = f"refuses this user: set {TOKEN} to USER:PASSWORD, or to a token that it knows."
-        elif code_of(error) == NO_DATABASE:
+        elif code_of(error) == NO_DATABASE or re.search(NO_DATABASE_SAID, said):
             what = "has no such database: create it there, or leave it out of the address."
         elif is_away(error):
             what = (
@@ -115,8 +116,11 @@ def code_of(error: Any) -> Any:
 
 
 def text_of(error: Any) -> str:
-    """What an error says."""
-    return f"{error.code()} {error.details()}" if isinstance(error, grpc.RpcError) else str(error.message)
+    """What an error says, and what it came from: pymilvus calls every failed greeting a server that is away."""
+    if isinstance(error, grpc.RpcError):
+        return f"{error.code()} {error.details()}"
+    cause = error.__cause__
+    return f"{error.message} {text_of(cause)}" if isinstance(cause, grpc.RpcError) else str(error.message)
 
 
 def is_away(error: Exception) -> bool:

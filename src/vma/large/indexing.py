@@ -32,16 +32,16 @@ class Saved:
     Attributes:
         name: Which index.
         rows: It holds what it found at addresses below this.
-        forgotten: How many had been forgotten then.
+        changes: Digest of what was forgotten and relabelled then.
         items: How many it was made for.
         model: Fingerprint of the model whose keys these are.
     """
 
     name: str
     rows: int
-    forgotten: int
     items: int
     model: str
+    changes: str = ""
 
 
 def chosen(snapshot: Snapshot, name: str | None = None) -> str:
@@ -83,9 +83,24 @@ def open_index(snapshot: Snapshot, name: str | None = None, progress: Progress |
         raise missing_extra(error) or error from None
     start = 0 if saved is None or kind == "exact" or index.count() == 0 else saved.rows
     take_in(index, snapshot, start, progress)
-    if start and len(snapshot.forgotten) > (saved.forgotten if saved else 0):
-        index.delete(snapshot.forgotten)
+    known = saved.changes if saved is not None else ""
+    if (start or kind not in HERE) and changes_of(snapshot) != known:
+        catch_up(index, snapshot, kind)
     return index
+
+
+def changes_of(snapshot: Snapshot) -> str:
+    """Digest of what is forgotten and relabelled."""
+    changes = snapshot.manifest.changes
+    return changes.sha256 if changes else ""
+
+
+def catch_up(index: Index, snapshot: Snapshot, kind: str) -> None:
+    """Delete what is forgotten, and tell a server the labels that have changed; other indexes read them here."""
+    index.delete(snapshot.forgotten)
+    moved = np.setdiff1d(snapshot.changes["relabelled"], snapshot.forgotten)
+    if kind not in HERE and len(moved):
+        index.add(moved, snapshot.keys[moved], snapshot.labels[moved].astype(np.int64))
 
 
 def take_in(index: Index, snapshot: Snapshot, start: int, progress: Progress | None) -> None:
@@ -104,7 +119,7 @@ def save_index(snapshot: Snapshot, index: Index, name: str | None = None) -> Non
     kind, before = chosen(snapshot, name), read_saved(snapshot.folder)
     index.save()
     items = before.items if fits(before, snapshot, kind) and before is not None else len(snapshot)
-    saved = Saved(kind, snapshot.rows, len(snapshot.forgotten), items, snapshot.manifest.model)
+    saved = Saved(kind, snapshot.rows, items, snapshot.manifest.model, changes_of(snapshot))
     write_atomically(snapshot.folder / INDEX / FILE, msgspec.json.encode(saved))
 
 

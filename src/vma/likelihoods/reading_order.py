@@ -23,7 +23,7 @@ from vma.networks.features import Output, fill_bias, he_, linear, log_odds
 from vma.networks.layers import start
 
 COLDEST = 1e-3  # a lower temperature gives the typical drawing
-TRIES = 8  # drawings of which one is typical
+TRIES, COOL = 8, 0.8  # drawings of which one is typical, and their temperature
 
 
 class Causal(nn.Conv2d):
@@ -159,13 +159,14 @@ class ReadingOrder(Likelihood):
 
     @torch.no_grad()
     def typical(self, features: Features) -> Drawing:
-        """Of TRIES drawings at uniform numbers that never change, the one most like all of them, and their mean.
+        """Of TRIES cool drawings at numbers that never change, the one most like all of them, and their mean.
 
         With every pixel at its median, strokes would be missing, and often all of them: a stroke that may begin at
         any of many pixels begins at none, since each of these is more probably empty.
         """
         count, size = len(features), tuple(features.shape[2:])
-        drawn = self.draw(features.repeat(TRIES, 1, 1, 1), uniforms_of(size).repeat_interleave(count, 0))
+        uniforms = uniforms_of(size).repeat_interleave(count, 0)
+        drawn = self.draw(features.repeat(TRIES, 1, 1, 1), uniforms, COOL)
         images, means = (each.unflatten(0, (TRIES, count)) for each in (drawn.images, drawn.means))
         chosen = images[most_central(images), torch.arange(count)]
         return Drawing(chosen, means.mean(0), chosen)

@@ -15,6 +15,7 @@ from vma.errors import InputError
 from vma.fewshot import ImageMemory, TrainedModel
 from vma.fewshot.images import ink_for
 from vma.files import write_atomically
+from vma.large import is_large
 from vma.serve.errors import StaleError, UnknownCardError
 from vma.serve.guard import ITEMS, LABEL
 from vma.serve.messages import printable
@@ -80,6 +81,11 @@ def new_ids(count: int) -> tuple[str, ...]:
 
 def read_contents(model: TrainedModel, path: Path) -> Contents:
     """The memory in a file, with names as they may be; keys are computed anew, so that none is taken on trust."""
+    if is_large(path):
+        raise InputError(
+            f"{path} is a memory on disk, which the page cannot show: ask it by 'vma recognise', 'score', "
+            "'explain' and 'imagine' with --memory."
+        )
     found = model.small_memory(path, None)
     if len(found) > ITEMS:
         raise InputError(f"{path} remembers {len(found)} images, and this page takes {ITEMS} at most.")

@@ -4,7 +4,7 @@ import { env, InferenceSession, Tensor } from "../runtime/ort.wasm.bundle.min.mj
 import { around, divergence, logNormal, mostCentral, product, total } from "./numbers.js";
 
 const AT_ONCE = 64; // rows of z
-const COLDEST = 1e-3; // a lower temperature gives the typical drawing
+const COLDEST = 1e-3, COOL = 0.8; // temperatures: below the first a drawing is typical; the second is that of its tries
 const here = (path) => new URL(path, import.meta.url).href;
 
 async function read(path, how) {
@@ -110,25 +110,24 @@ export class Networks {
 
   /** A drawing that stands for all of p(x|m,z), and the mean of each pixel, for z = μ + σ · noise of p(z|m). */
   async typical(item, noise, spread = item) {
-    const z = around(spread, noise), rows = z.length / this.latent, found = { images: [], means: [] };
-    for (let i = 0; i < rows; i += AT_ONCE) {
-      const features = await this.decoded(item, z.slice(i * this.latent, (i + AT_ONCE) * this.latent));
-      const drawn = await this.typicalOf(features);
+    const z = around(spread, noise), width = this.latent * Math.max(1, Math.floor(AT_ONCE / this.tries.length));
+    const found = { images: [], means: [] };
+    for (let i = 0; i < z.length; i += width) {
+      const drawn = await this.typicalOf(await this.decoded(item, z.slice(i, i + width)));
       for (const name of ["images", "means"]) found[name].push(...drawn[name]);
     }
     return found;
   }
 
-  /** Of the drawings at `tries`, the one most like all of them, and the mean of their means. */
+  /** Of the drawings at `tries`, the one most like all of them, and the mean of their means; for each row. */
   async typicalOf(features) {
-    const tried = [];
-    for (const uniforms of this.tries) {
-      tried.push(await this.drawn(features, repeated(uniforms, features.dims[0]), 1));
-    }
-    const of = (name) => tried[0][name].map((_, row) => tried.map((each) => each[name][row]));
+    const count = features.dims[0], { tries, pixels } = this, numbers = new Float32Array(tries.length * count * pixels);
+    for (let i = 0; i < tries.length * count; i += 1) numbers.set(tries[Math.floor(i / count)], i * pixels);
+    const { images, means } = await this.drawn(tiled(features, tries.length), numbers, COOL);
+    const of = (all) => Array.from({ length: count }, (_, row) => tries.map((_, i) => all[i * count + row]));
     return {
-      images: of("images").map(mostCentral),
-      means: of("means").map((some) => total(some).map((value) => value / some.length)),
+      images: of(images).map(mostCentral),
+      means: of(means).map((some) => total(some).map((value) => value / some.length)),
     };
   }
 
@@ -148,14 +147,8 @@ export class Networks {
   }
 }
 
-function repeated(values, count) {
-  const all = new Float32Array(count * values.length);
-  for (let i = 0; i < count; i += 1) all.set(values, i * values.length);
-  return all;
-}
-
 function tiled({ type, data, dims }, count) {
   const all = new data.constructor(count * data.length);
   for (let i = 0; i < count; i += 1) all.set(data, i * data.length);
-  return new Tensor(type, all, [count, ...dims.slice(1)]);
+  return new Tensor(type, all, [count * dims[0], ...dims.slice(1)]);
 }
