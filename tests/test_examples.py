@@ -6,6 +6,7 @@ import inspect
 import math
 import re
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -55,8 +56,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_the_reference_has_every_public_name() -> None:
     pages = "".join(page.read_text() for page in (ROOT / "docs/api").glob("*.md"))
-    modules = set(re.findall(r"^\.\. automodule:: (\S+)$", pages, re.MULTILINE))
-    assert [name for name, value in PUBLIC.items() if value.__module__ not in modules] == []
+    listed = re.findall(r"^\.\. auto(\w+):: (\S+)$", pages, re.MULTILINE)
+    modules = {name for what, name in listed if what == "module"}
+    single = [reduce(getattr, name.split(".")[1:], vma) for what, name in listed if what == "function"]
+    missing = [name for name, value in PUBLIC.items() if value.__module__ not in modules]
+    assert [name for name in missing if PUBLIC[name] not in single] == []
 
 
 def test_public_names_have_an_example() -> None:
