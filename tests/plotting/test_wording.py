@@ -17,4 +17,8 @@ def test_numbers_are_easy_to_read() -> None:
     assert thousands(12345) == "12 345"
     assert length(10_000) == "10 000 updates"
     assert length(10_000, 3333) == "10 000 updates and 3 333 asleep"
+    assert (
+        length(1, 2, "first.safetensors")
+        == "1 update and 2 asleep after those of the model that it began with"
+    )
     assert minus("-3.2") == "−3.2"

@@ -17,10 +17,11 @@ def thousands(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
-def length(updates: int, asleep: int = 0) -> str:
-    """E.g. `10 000 updates`, or `10 000 updates and 3 333 asleep`."""
+def length(updates: int, asleep: int = 0, start: str = "") -> str:
+    """E.g. `10 000 updates`, or `10 000 updates and 3 333 asleep`, and whether a trained model came before them."""
     sleep = f" and {thousands(asleep)} asleep" if asleep else ""
-    return f"{thousands(updates)} updates{sleep}"
+    before = " after those of the model that it began with" if start else ""
+    return f"{thousands(updates)} update{'' if updates == 1 else 's'}{sleep}{before}"
 
 
 def minus(text: str) -> str:

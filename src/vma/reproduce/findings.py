@@ -41,6 +41,7 @@ class Finding:
         data: The data that it was measured on.
         answer: The file of the answer, beside the collection.
         command: The command that gives it again.
+        start: The trained model that the run began with; empty for random weights.
     """
 
     what: str
@@ -63,6 +64,7 @@ class Finding:
     command: str = ""
     maps: int = 0
     sleep_updates: int = 0
+    start: str = ""
 
 
 def finding(
@@ -111,6 +113,7 @@ def finding(
         answer=answer.file,
         maps=model.maps,
         sleep_updates=model.sleep_updates,
+        start=model.overrides.get("start", ""),
     )
 
 
@@ -146,7 +149,7 @@ def training(each: Finding) -> str:
     if not each.updates:
         return ""
     maps = f", {each.maps} maps" if each.maps else ""
-    return f"{length(each.updates, each.sleep_updates)}{maps}, {each.hours:.2f} h"
+    return f"{length(each.updates, each.sleep_updates, each.start)}{maps}, {each.hours:.2f} h"
 
 
 def circumstances(each: Finding) -> str:

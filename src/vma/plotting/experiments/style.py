@@ -84,15 +84,18 @@ def sign(figure: Figure, answers: Answers) -> Figure:
     return figure
 
 
+def length_of(model: Mapping[str, Any]) -> str:
+    """How long a model was trained."""
+    return length(
+        model["updates"], model.get("sleep_updates", 0), model.get("overrides", {}).get("start", "")
+    )
+
+
 def circumstances(answers: Answers) -> list[str]:
     """Runs with their updates and hours, and the data, each once."""
     compared = [pair for answer in answers.values() for pair in answer.get("models", {}).items()]
     single = [answer["model"] for answer in answers.values() if "model" in answer]
     runs = compared or [(model["preset"] or model["kind"], model) for model in single]
-    words = [
-        f"{name}: {length(model['updates'], model.get('sleep_updates', 0))}{of_maps(model)}, "
-        f"{model['hours']:.2f} h."
-        for name, model in runs
-    ]
+    words = [f"{name}: {length_of(model)}{of_maps(model)}, {model['hours']:.2f} h." for name, model in runs]
     data = [answer["data"] for answer in answers.values() if "data" in answer]
     return list(dict.fromkeys([*words, *[f"{each['name']} {each['split']}." for each in data]]))
