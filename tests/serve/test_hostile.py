@@ -21,6 +21,7 @@ from tests.serve.conftest import running_server
 from vma.errors import InputError
 from vma.fewshot import TrainedModel
 from vma.serve import Store
+from vma.serve import store as store_module
 from vma.serve.guard import BODY, ITEMS
 from vma.serve.store import Contents
 
@@ -317,6 +318,22 @@ def test_no_more_cards_than_the_limit(model: TrainedModel) -> None:
     contents = Contents(("x",) * ITEMS, None)
     with pytest.raises(InputError, match=f"holds {ITEMS} cards at most"):
         contents.add(model, [torch.eye(SIDE)], "x")
+
+
+def test_what_can_be_taken_back_does_not_grow_without_end(
+    model: TrainedModel, memory_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred steps of a memory of a thousand cards would be a hundred thousand cards."""
+    monkeypatch.setattr(store_module, "PAST_CARDS", 10)
+    store = Store(model, memory_path)
+    try:
+        for number in range(1, 12):
+            store.change("remember", lambda contents: Contents((*contents.ids, str(len(contents.ids)))))
+            assert 1 <= len(store.past) <= number
+            assert len(store.past) == 1 or sum(len(each.ids) for each, _ in store.past) <= 10
+        assert store.undo(store.now.version).contents.ids == tuple(map(str, range(10)))
+    finally:
+        store.close()
 
 
 def test_a_damaged_file_is_left_alone(model: TrainedModel, memory_path: Path) -> None:

@@ -113,6 +113,7 @@ def clean(label: str | None) -> str:
 
 
 STEPS = 100  # that can be taken back
+PAST_CARDS = 20_000  # in the memory before each of these steps, all together: about 100 MB
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class Store:
             before = self.now.contents
             after = make(before)
             self.write(after)
-            self.past.append((before, what))
+            self.keep(before, what)
             return self.turn_to(after)
 
     def undo(self, version: int) -> Moment:
@@ -166,6 +167,12 @@ class Store:
                 raise InputError("There is nothing to take back.")
             self.write(self.past[-1][0])
             return self.turn_to(self.past.pop()[0])
+
+    def keep(self, contents: Contents, what: str) -> None:
+        """Have something to take back; of large memories fewer steps are kept, but always the last one."""
+        self.past.append((contents, what))
+        while len(self.past) > 1 and sum(len(each.ids) for each, _ in self.past) > PAST_CARDS:
+            self.past.popleft()
 
     def turn_to(self, contents: Contents) -> Moment:
         """The moment after a change."""
